@@ -1,0 +1,88 @@
+# The commands of this project, the same for people and for CI.
+#
+#   make demo           reproduce the Gaussian experiment into build/gaussian
+#   make test           set up, lint, check types, run every test and doctest
+#   make test-oldest    the tests on the lowest supported versions (Python 3.11)
+#   make test-newest    the tests on the highest supported versions (Python 3.13)
+#   make lint | format | types | mutants | wheel | clean
+#
+# PYTHON=/path/to/python picks the interpreter, JOBS=n the number of test processes.
+
+.PHONY: demo test tests test-oldest test-newest lint format types mutants wheel clean python
+.DEFAULT_GOAL := test
+
+BIN  := .venv/bin
+PIP  := pip -qq --retries 10 --disable-pip-version-check
+JOBS ?= 2
+
+# $(call first,CONDITION,NAMES): the first interpreter that runs (a name on the path may be a shim with nothing behind
+# it), meets the condition and can make environments. pyenv answers for one version only, hence the look into its folder.
+first = $(shell for p in $(2); do \
+	"$$p" -c "import sys, ensurepip, venv; sys.exit(not $(1))" 2>/dev/null && echo "$$p" && break; done)
+pyenv = $(wildcard $(PYENV_ROOT)/versions/$(1).*/bin/python)
+
+supported     := sys.version_info >= (3, 11)
+names         := python3.13 python3.12 python3.11 python3
+python         = $(call first,$(supported),$(or $(PYTHON),$(names)))
+python-oldest  = $(call first,sys.version.startswith('3.11.'),$(PYTHON) python3.11 $(call pyenv,3.11))
+python-newest  = $(call first,sys.version.startswith('3.13.'),$(PYTHON) python3.13 $(call pyenv,3.13))
+
+# $(call environment,INTERPRETER,CONSTRAINTS,EXTRA): a fresh environment, stamped only once all of it is installed.
+# Of the two variables every pip reads the first, and recent ones read the second for the build backend.
+define environment
+	@echo "Installing into $(@D) with $(1); the first time takes a few minutes"
+	@rm -rf $(@D) && "$(1)" -m venv $(@D)
+	@PIP_CONSTRAINT=$(2) PIP_BUILD_CONSTRAINT=$(2) $(@D)/bin/python -m $(PIP) install -e '.[$(3)]'
+	@touch $@
+endef
+
+demo: .venv/ready
+	$(BIN)/polystein reproduce gaussian --out build/gaussian
+
+test: lint types tests
+
+tests: .venv/ready
+	$(BIN)/python -m pytest -n $(JOBS) --cov --cov-report=term
+
+test-oldest: only := 3.11
+test-newest: only := 3.13
+test-oldest test-newest: test-%:
+	@$(if $(python-$*),$(MAKE) --no-print-directory .venv-$*/ready && .venv-$*/bin/python -m pytest -n $(JOBS),\
+		echo "Skipped $@: no Python $(only) was found; install it, or name it: make $@ PYTHON=/path/to/python$(only)")
+
+lint: .venv/ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: .venv/ready
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+types: .venv/ready
+	$(BIN)/basedpyright
+
+mutants: .venv/ready
+	$(BIN)/python tests/mutants.py
+
+wheel: .venv/ready
+	PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt $(BIN)/python -m $(PIP) wheel --no-deps -w dist .
+
+python: # says which interpreter the environment is made with
+	@test -n "$(python)" && echo "$(python)" || { \
+		echo "No Python >= 3.11 that has venv and ensurepip was found, having tried: $(or $(PYTHON),$(names))." >&2; \
+		echo "Install one (Debian: apt-get install python3 python3-venv), or name it: make PYTHON=/path/to/python" >&2; \
+		exit 1; }
+
+.venv/ready: pyproject.toml constraints.txt
+	@$(MAKE) --no-print-directory python >/dev/null
+	$(call environment,$(python),constraints.txt,dev)
+
+.venv-oldest/ready: pyproject.toml constraints-oldest.txt
+	$(call environment,$(python-oldest),constraints-oldest.txt,test)
+
+.venv-newest/ready: pyproject.toml constraints.txt
+	$(call environment,$(python-newest),constraints.txt,test)
+
+clean:
+	rm -rf .venv .venv-oldest .venv-newest build dist .coverage .pytest_cache .ruff_cache .hypothesis
+	find src tests -name __pycache__ -prune -exec rm -rf {} +

@@ -1,0 +1,27 @@
+"""What holds for tests and doctests alike, set before polystein or jax is first imported."""
+
+import os
+
+# One thread a process: pytest-xdist already fills the cores.
+os.environ.setdefault("PJRT_NPROC", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ["XLA_FLAGS"] = f"--xla_cpu_multi_thread_eigen=false {os.environ.get('XLA_FLAGS', '')}".strip()
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+os.environ.setdefault("MPLBACKEND", "agg")
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jaxtyping import install_import_hook
+
+# Every annotation in polystein is checked at run time, shapes included, for as long as the process lives.
+install_import_hook("polystein", "beartype.beartype")
+
+jax.config.update("jax_numpy_rank_promotion", "raise")
+
+
+@pytest.fixture(autouse=True)
+def _names_in_doctests(doctest_namespace):
+    """An example may use these names without importing them."""
+    doctest_namespace.update(jax=jax, jnp=jnp, np=np)

@@ -1,0 +1,102 @@
+"""Kernels built from others or from a plain function: products, kernels on transformed points, a user's own formula."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from polystein._types import Scalar, Vector
+from polystein.kernels.base import AbstractKernel, AbstractPairwise, AbstractPointwise
+from polystein.kernels.inner import Linear
+from polystein.kernels.radial import RBF
+from polystein.stein import Jet
+
+
+class Product(AbstractPairwise):
+    """k_1(x, y) k_2(x, y): the nonlinear combination of kernels.
+
+    >>> import jax.numpy as jnp
+    >>> float(Product(RBF(), Linear())(jnp.ones(2), jnp.ones(2)))
+    3.0
+    """
+
+    first: AbstractKernel = eqx.field(default_factory=RBF)
+    second: AbstractKernel = eqx.field(default_factory=Linear)
+
+    @property
+    def smooth(self) -> bool:
+        """Both factors must be."""
+        return self.first.smooth and self.second.smooth
+
+    def __call__(self, x: Vector, y: Vector) -> Scalar:
+        """k_1 k_2."""
+        return self.first(x, y) * self.second(x, y)
+
+    def jet(self, y: Vector, x: Vector) -> Jet:
+        """The product rule, in each argument."""
+        f, g = self.first.jet(y, x), self.second.jet(y, x)
+        trace = f.k * g.trace + g.k * f.trace + f.dy @ g.dx + f.dx @ g.dy
+        return Jet(f.k * g.k, f.k * g.dy + g.k * f.dy, f.k * g.dx + g.k * f.dx, trace)
+
+
+class Transformed(AbstractPointwise):
+    """k(T(x), T(y)): a kernel on transformed points; with a learned map T (an equinox module, say), a deep kernel.
+
+    >>> import jax.numpy as jnp
+    >>> stretched = Transformed(RBF(), map=lambda x: x / jnp.array([1.0, 10.0]))
+    >>> float(stretched(jnp.zeros(2), jnp.array([0.0, 10.0])).round(4))
+    0.3679
+    """
+
+    kernel: AbstractKernel = eqx.field(default_factory=RBF)
+    map: Callable[[Vector], Float[Array, "e"]] = jnp.arcsinh
+
+    @property
+    def smooth(self) -> bool:
+        """As the kernel underneath: the map is taken to be smooth."""
+        return self.kernel.smooth
+
+    def __call__(self, x: Vector, y: Vector) -> Scalar:
+        """k(T(x), T(y))."""
+        return self.kernel(self.map(x), self.map(y))
+
+
+class Stretch(eqx.Module):
+    """The map x -> x / scale, coordinate by coordinate: a bandwidth per dimension for any radial kernel.
+
+    >>> import jax.numpy as jnp
+    >>> Stretch(jnp.array([1.0, 2.0]))(jnp.array([3.0, 4.0])).tolist()
+    [3.0, 2.0]
+    """
+
+    scale: Float[Array, "d"]
+
+    def __call__(self, x: Vector) -> Vector:
+        """x / scale."""
+        return x / self.scale
+
+
+class Function(AbstractPointwise):
+    """A kernel given as a plain function of two points, symmetric and positive semi-definite.
+
+    Its derivatives are autodiff's, so write it without a bare square root at x = y.
+
+    >>> import jax.numpy as jnp
+    >>> kernel = Function(lambda x, y: jnp.exp(-jnp.sum((x - y) ** 2)))
+    >>> float(kernel(jnp.zeros(2), jnp.zeros(2)))
+    1.0
+    """
+
+    function: Callable[[Vector, Vector], Scalar] = lambda x, y: 1 / (1 + jnp.sum((x - y) ** 2))
+
+    def meets_smoothly(self, x: Vector, step: float) -> bool:
+        """A bare root gives nan at (x, x), a guarded one a trace that is not the limit of its neighbours."""
+        here, near = self.jet(x, x).trace, self.jet(x, x + step / x.shape[0] ** 0.5).trace
+        return bool(jnp.abs(near - here) <= 0.3 * jnp.abs(here))
+
+    def __call__(self, x: Vector, y: Vector) -> Scalar:
+        """The function at (x, y)."""
+        return self.function(x, y)

@@ -1,0 +1,64 @@
+"""The vocabulary in which methods are written: a swarm of particles at one step, and one abstract method."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import equinox as eqx
+from jaxtyping import Array, Float
+
+from polystein._types import Key, Points, Trace
+from polystein.discrepancy import Sums, gather, row_sums, sweep
+from polystein.kernels import AbstractKernel, Bank
+from polystein.pairs import AbstractPairs
+from polystein.stein import Tile
+
+
+class Swarm(eqx.Module):
+    """Particles with their scores at one step, and how sums over their pairs are evaluated."""
+
+    points: Points
+    pairs: AbstractPairs
+
+    @property
+    def x(self) -> Float[Array, "n d"]:
+        """The particles."""
+        return self.points.x
+
+    @property
+    def s(self) -> Float[Array, "n d"]:
+        """Their scores."""
+        return self.points.s
+
+    def drift(self, kernel: AbstractKernel) -> Float[Array, "n d"]:
+        """phi*(x_i) = (1/n) sum_j [k(x_j, x_i) s_j + grad_{x_j} k(x_j, x_i)] (svgd_update)."""
+        total = self.pairs.sum(lambda rows, cols: kernel.drift(Tile.of(rows, cols)), self.points, self.points)
+        return total / self.points.count
+
+    def sums(self, bank: Bank) -> Sums:
+        """What the statistics of every kernel's discrepancy are read off."""
+        return sweep(bank, self.points, self.pairs)
+
+    def drift_and_sums(self, bank: Bank, w: Float[Array, "m"]) -> tuple[Float[Array, "n d"], Sums]:
+        """phi_w(x_i) = sum_i w_i phi_i (mk-svgd_update) and the sums of all kernels, in one sweep over the pairs."""
+        mixture = bank.mix(w)
+
+        def block(rows: Points, cols: Points) -> tuple:
+            tile = Tile.of(rows, cols)
+            return mixture.drift(tile), row_sums(bank, tile)
+
+        total, rows = self.pairs.sum(block, self.points, self.points)
+        return total / self.points.count, gather(bank, self.points, rows)
+
+
+class AbstractMethod(eqx.Module):
+    """A vector field on particles. Holds hyper-parameters only; the run loop holds everything else."""
+
+    def init(self, x: Float[Array, "n d"]) -> Any:
+        """What the method remembers between steps, at the start: nothing."""
+        del x
+
+    @abstractmethod
+    def velocity(self, swarm: Swarm, memory: Any, key: Key) -> tuple[Float[Array, "n d"], Any, Trace]:
+        """Where the particles go, an ascent direction; what to remember; what to record."""

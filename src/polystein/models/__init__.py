@@ -1,0 +1,5 @@
+"""Models: log densities with what one wants of them, small."""
+
+from polystein.models.gaussian import Gaussian
+
+__all__ = ["Gaussian"]

@@ -1,0 +1,101 @@
+"""Sums over pairs: how they are evaluated, never what is summed.
+
+sum(f, rows, cols)_i = sum_j f(i, j),  f given on blocks: f(rows_block, cols_block) -> one value per row, summed over columns
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import TypeVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from polystein._types import Points
+
+Out = TypeVar("Out")
+Block = Callable[[Points, Points], Out]
+
+
+class AbstractPairs(eqx.Module):
+    """How a sum over pairs is evaluated."""
+
+    @abstractmethod
+    def sum(self, block: Block[Out], rows: Points, cols: Points) -> Out:
+        """Sum ``block`` over all columns, for every row.
+
+        ``block`` takes some rows and some columns and returns a tree of arrays whose leading axis is its rows, each
+        summed over its columns.
+        """
+
+
+class Dense(AbstractPairs):
+    """All pairs at once: O(n^2) memory, the plainest program; for small n.
+
+    >>> import jax.numpy as jnp
+    >>> from polystein import Points
+    >>> points = Points.of(jnp.arange(3.0)[:, None], jnp.zeros((3, 1)))
+    >>> Dense().sum(lambda rows, cols: (rows.x * cols.x.T).sum(1), points, points).tolist()
+    [0.0, 3.0, 6.0]
+    """
+
+    def sum(self, block: Block[Out], rows: Points, cols: Points) -> Out:
+        """Evaluate the one block there is."""
+        return block(rows, cols)
+
+
+class Tiled(AbstractPairs):
+    """Blocks of ``rows`` x ``cols`` pairs, one after another: O(n d + tile) memory, any n.
+
+    Columns are summed in a scan, rows are mapped over; a ragged remainder of either is one more call.
+
+    >>> import jax.numpy as jnp
+    >>> from polystein import Points
+    >>> points = Points.of(jnp.arange(7.0)[:, None], jnp.zeros((7, 1)))
+    >>> Tiled(rows=2, cols=3).sum(lambda rows, cols: (rows.x * cols.x.T).sum(1), points, points).tolist()
+    [0.0, 21.0, 42.0, 63.0, 84.0, 105.0, 126.0]
+    """
+
+    rows: int = eqx.field(static=True, default=64)
+    cols: int = eqx.field(static=True, default=4096)
+
+    def __check_init__(self) -> None:
+        if self.rows < 1 or self.cols < 1:
+            raise ValueError(f"tile of {self.rows} x {self.cols} pairs; both sides must be at least 1; try Tiled(64, 4096)")
+
+    def sum(self, block: Block[Out], rows: Points, cols: Points) -> Out:
+        """Sum block by block."""
+        whole, rest = _split(cols, self.cols)
+
+        def over_columns(some_rows: Points) -> Out:
+            parts = [block(some_rows, rest)] if rest.x.shape[0] else []
+            if whole.x.shape[0]:
+                first, others = jax.tree.map(lambda a: a[0], whole), jax.tree.map(lambda a: a[1:], whole)
+                start = block(some_rows, first)
+                add = lambda total, part: (jax.tree.map(jnp.add, total, block(some_rows, part)), None)
+                parts.append(lax.scan(add, start, others)[0] if others.x.shape[0] else start)
+            return parts[0] if len(parts) == 1 else jax.tree.map(jnp.add, *parts)
+
+        whole_rows, rest_rows = _split(rows, self.rows)
+        outs = []
+        if whole_rows.x.shape[0]:
+            mapped = lax.map(over_columns, whole_rows)
+            outs.append(jax.tree.map(lambda a: a.reshape(-1, *a.shape[2:]), mapped))
+        if rest_rows.x.shape[0]:
+            outs.append(over_columns(rest_rows))
+        return outs[0] if len(outs) == 1 else jax.tree.map(lambda *a: jnp.concatenate(a), *outs)
+
+
+def default_pairs(n: int) -> AbstractPairs:
+    """Dense while the temporaries of all pairs fit in a processor's cache, tiles beyond."""
+    return Dense() if n <= 256 else Tiled()
+
+
+def _split(points: Points, size: int) -> tuple[Points, Points]:
+    """Whole blocks stacked along a new axis, and what is left."""
+    blocks = points.x.shape[0] // size
+    whole = jax.tree.map(lambda a: a[: blocks * size].reshape(blocks, size, *a.shape[1:]), points)
+    return whole, jax.tree.map(lambda a: a[blocks * size :], points)
