@@ -1,6 +1,7 @@
 """Polystein: posteriors from particles, moved by many kernels whose weights are learned from their Stein discrepancies."""
 
 from polystein._types import Points
+from polystein.bijections import CorrelationCholesky, Interval, Ordered, Positive, Simplex, UnitInterval
 from polystein.discrepancy import (
     Estimate,
     Incomplete,
@@ -30,10 +31,11 @@ from polystein.kernels import (
     SmoothLaplace,
     Transformed,
 )
-from polystein.methods import MKSVGD, SVGD
+from polystein.methods import MKSVGD, SVGD, Ensemble
+from polystein.modelcheck import check_model
 from polystein.pairs import Dense, Tiled
-from polystein.posterior import Posterior
-from polystein.run import run
+from polystein.posterior import Posterior, load
+from polystein.run import RunFailed, run
 from polystein.target import Target
 
 __all__ = [
@@ -42,31 +44,41 @@ __all__ = [
     "RBF",
     "SVGD",
     "Bank",
+    "CorrelationCholesky",
     "Dense",
     "DyadicLadder",
+    "Ensemble",
     "Estimate",
     "Function",
     "Incomplete",
+    "Interval",
     "Laplace",
     "Linear",
     "LinearTime",
     "Matern32",
     "Matern52",
     "Mixture",
+    "Ordered",
     "Points",
     "Polynomial",
+    "Positive",
     "Posterior",
     "Product",
     "QuantileLadder",
     "RationalQuadratic",
+    "RunFailed",
+    "Simplex",
     "SmoothLaplace",
     "Target",
     "Tiled",
     "Transformed",
     "TwoBatch",
     "U",
+    "UnitInterval",
     "V",
+    "check_model",
     "ksd",
+    "load",
     "max_mksd",
     "mksd",
     "run",

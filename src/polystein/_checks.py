@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
@@ -14,6 +15,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array
+
+from polystein._types import float_rows, is_float, scores_at
+
+Converter = Callable[[Any], Array]
 
 
 def concrete(value: Any) -> np.ndarray | None:
@@ -26,163 +31,226 @@ def concrete(value: Any) -> np.ndarray | None:
         return None
 
 
-def floating(name: str) -> Callable[[Any], Array]:
-    """A converter to a floating array; refuses what has no numbers in it."""
+# Numbers
 
-    def convert(value: Any) -> Array:
-        if isinstance(value, jax.Array) and jnp.issubdtype(value.dtype, jnp.inexact):
-            return value
-        known = concrete(value)
-        if known is not None and not (np.issubdtype(known.dtype, np.number) or known.dtype == bool):
-            raise TypeError(f"{name}={value!r} is no number; expected a positive real number, for example {name}=1.0")
+
+def positive(name: str, *, several: str | None = "give one number") -> Converter:
+    """A converter to a positive finite number, or, where ``several`` is None, to an array of them."""
+    holds = lambda a: np.isfinite(a) & (a > 0)
+    remedy = f"try {name}=1.0; a scale of the data is a fair first choice"
+    return partial(_convert, name, holds, "a positive finite number", remedy, several)
+
+
+def kernel_scale(name: str) -> Converter:
+    """A converter to a positive hyper-parameter of one kernel: a vector would broadcast against pairs of points."""
+    several = "several kernels are Bank(RBF(1.0), RBF(2.0)), a scale per dimension is Transformed(RBF(), Stretch(scale))"
+    return positive(name, several=several)
+
+
+def finite(name: str) -> Converter:
+    """A converter to an array of finite numbers."""
+    remedy = f"try {name}=0.0, or look for a 0/0 where it was computed"
+    return partial(_convert, name, np.isfinite, "finite numbers", remedy, None)
+
+
+def nonnegative(name: str) -> Converter:
+    """A converter to an array of nonnegative finite numbers."""
+    holds = lambda a: np.isfinite(a) & (a >= 0)
+    remedy = f"clip or re-estimate negative ones, or try {name}=1.0"
+    return partial(_convert, name, holds, "nonnegative finite numbers", remedy, None)
+
+
+def within(name: str, low: float, high: float) -> Converter:
+    """A converter to a number in the open interval (low, high)."""
+    holds = lambda a: (a > low) & (a < high)
+    expected = f"a real number in the open interval ({low}, {high})"
+    return partial(_convert, name, holds, expected, f"try {name}={(low + high) / 2}", "give one number")
+
+
+def share(name: str) -> Converter:
+    """A converter to a number in [0, 1)."""
+    holds = lambda a: (a >= 0) & (a < 1)
+    expected = "a share, a number in [0, 1), 0 keeping nothing"
+    return partial(_convert, name, holds, expected, f"try {name}=0.9", "give one number")
+
+
+def _convert(
+    name: str, holds: Callable[[np.ndarray], np.ndarray], expected: str, remedy: str, several: str | None, value: Any
+) -> Array:
+    array = _floats(value)
+    if array is None:
+        raise TypeError(f"{name}={brief(value)} is no real number; expected {expected}; {remedy}")
+    if several is not None and array.shape:
+        raise ValueError(f"{name} of shape {array.shape}; expected {expected}, shape (); {several}")
+    known = concrete(array)
+    if known is not None and not holds(known).all():
+        raise ValueError(f"{name}={_show(known)}; expected {expected}; {remedy}")
+    return array
+
+
+def _floats(value: Any) -> Array | None:
+    """The value as a floating array; None where it holds anything but real numbers."""
+    array = value if isinstance(value, jax.Array) else concrete(value)
+    is_a = lambda kind: array is not None and jnp.issubdtype(array.dtype, kind)
+    if isinstance(array, jax.Array) and is_a(jnp.floating):
+        return array
+    if array is not None and not (is_a(jnp.floating) or is_a(jnp.integer) or is_a(jnp.bool_)):
+        return None
+    try:
         return jnp.asarray(value, float)
-
-    return convert
-
-
-def finite(name: str) -> Callable[[Any], Array]:
-    """A converter to a finite floating array."""
-
-    def convert(value: Any) -> Array:
-        array = floating(name)(value)
-        known = concrete(array)
-        if known is not None and not np.isfinite(known).all():
-            raise ValueError(
-                f"{name}={_show(known)} is not finite; expected finite numbers; look for a 0/0 where it was computed"
-            )
-        return array
-
-    return convert
+    except (TypeError, ValueError):  # a ragged list
+        return None
 
 
-def positive(name: str) -> Callable[[Any], Array]:
-    """A converter to a positive finite floating array."""
-
-    def convert(value: Any) -> Array:
-        array = floating(name)(value)
-        known = concrete(array)
-        if known is not None and not (np.isfinite(known).all() and (known > 0).all()):
-            raise ValueError(
-                f"{name}={_show(known)}; expected a positive finite number; a scale of the data is a fair first choice"
-            )
-        return array
-
-    return convert
-
-
-def nonnegative(name: str) -> Callable[[Any], Array]:
-    """A converter to a nonnegative finite floating array."""
-
-    def convert(value: Any) -> Array:
-        array = floating(name)(value)
-        known = concrete(array)
-        if known is not None and not (np.isfinite(known).all() and (known >= 0).all()):
-            raise ValueError(
-                f"{name}={_show(known)}; expected nonnegative finite numbers; clip or re-estimate the negative ones"
-            )
-        return array
-
-    return convert
-
-
-def within(name: str, low: float, high: float) -> Callable[[Any], Array]:
-    """A converter to an array in the open interval (low, high)."""
-
-    def convert(value: Any) -> Array:
-        array = floating(name)(value)
-        known = concrete(array)
-        if known is not None and not ((known > low).all() and (known < high).all()):
-            middle = (low + high) / 2
-            raise ValueError(
-                f"{name}={_show(known)}; expected a number in the open interval ({low}, {high}); try {name}={middle}"
-            )
-        return array
-
-    return convert
-
-
-def share(name: str) -> Callable[[Any], Array]:
-    """A converter to an array in [0, 1)."""
-
-    def convert(value: Any) -> Array:
-        array = nonnegative(name)(value)
-        known = concrete(array)
-        if known is not None and not (known < 1).all():
-            raise ValueError(f"{name}={_show(known)}; expected a share in [0, 1), 0 keeping nothing; try {name}=0.9")
-        return array
-
-    return convert
-
-
-def whole(name: str, *, least: int) -> Callable[[Any], int]:
-    """A converter to an integer that is at least ``least``."""
+def whole(name: str, *, least: int | None = None, example: int | None = None) -> Callable[[Any], int]:
+    """A converter to an integer, that is at least ``least``."""
+    example = max(least or 0, 2) if example is None else example
 
     def convert(value: Any) -> int:
         try:
             number = operator.index(value)
         except TypeError:
+            bound = "" if least is None else f" >= {least}"
             raise TypeError(
-                f"{name}={value!r} is not a whole number; expected an int >= {least}; try {name}={max(least, 2)}"
+                f"{name}={brief(value)} is not a whole number; expected an int{bound}; try {name}={example}"
             ) from None
-        if number < least:
-            raise ValueError(f"{name}={number}; expected at least {least}; try {name}={max(least, 2)}")
+        if least is not None and number < least:
+            raise ValueError(f"{name}={number}; expected at least {least}; try {name}={example}")
         return number
 
     return convert
 
 
+# Things
+
+
+def instance(what: str, *bases: type, example: str) -> Callable[[Any], Any]:
+    """A converter that lets instances of the bases through: ``what`` was expected, and an ``example`` of it."""
+
+    def convert(value: Any) -> Any:
+        if isinstance(value, bases):
+            return value
+        if isinstance(value, type) and issubclass(value, bases):
+            name = value.__name__
+            raise TypeError(f"the class {name} was given; expected {what}; forgot the parentheses? write {name}()")
+        raise TypeError(f"{brief(value)} was given; expected {what}; write {example}")
+
+    return convert
+
+
+def function(what: str, *others: type, example: str) -> Callable[[Any], Any]:
+    """A converter that lets callables through, unless they are instances of ``others``, callable for other reasons."""
+
+    def convert(value: Any) -> Any:
+        if not callable(value) or isinstance(value, others):
+            raise TypeError(f"{brief(value)} was given; expected {what}; write {example}")
+        return value
+
+    return convert
+
+
+def random_key(key: Any) -> Any:
+    """A typed or raw jax.random key; refuses seeds."""
+    dtype, shape = getattr(key, "dtype", None), np.shape(key) if isinstance(key, jax.Array | np.ndarray) else None
+    typed = dtype is not None and jnp.issubdtype(dtype, jax.dtypes.prng_key)
+    raw = dtype == jnp.uint32
+    if (typed and shape) or (raw and shape is not None and shape[1:] == (2,)):
+        raise ValueError(f"{shape} keys given; expected one key; pick one with key[0], or vmap over them")
+    if not (typed or (raw and shape == (2,))):
+        raise TypeError(f"key={brief(key)} is no random key; expected one of jax.random; write key=jax.random.key(0)")
+    return key
+
+
+# Points
+
+
 def particles(x: Any, name: str = "particles") -> Array:
     """Particles as a floating (n, d) array; refuses other shapes, integers and non-finite numbers."""
+    x = float_rows(x, name)
     known = concrete(x)
-    dtype = getattr(x, "dtype", None if known is None else known.dtype)
-    if dtype is None or not jnp.issubdtype(dtype, jnp.floating):
-        raise TypeError(f"{name} of dtype {dtype}; expected float32 or float64; convert with {name}.astype(float)")
-    shape = jnp.shape(x)
-    if len(shape) != 2 or 0 in shape:
-        raise ValueError(f"{name} of shape {shape}; expected (n, d), one row per point, none empty; {_reshape(name, shape)}")
-    if known is not None and not np.isfinite(known.astype(np.float64)).all():
-        row, column = np.argwhere(~np.isfinite(known.astype(np.float64)))[0]
+    if known is not None and not np.isfinite(known).all():
+        row, column = np.argwhere(~np.isfinite(known))[0]
         raise ValueError(
             f"{name}[{row}, {column}] is {known[row, column]}; expected finite numbers; drop the row or find what made it so"
         )
-    return jnp.asarray(x)
+    return x
 
 
 def sample_with_scores(x: Any, target: Any) -> tuple[Array, Any]:
     """A sample and the scores at it (or two half-batch scores), of one shape and dtype."""
     x = particles(x, "samples")
-    scores = target.score(x) if hasattr(target, "score") else target
+    scores = target.score(x) if hasattr(target, "score") and not isinstance(target, type) else target
+    if callable(scores):
+        raise TypeError(
+            f"scores={brief(scores)} is a function; expected an array with a score per row; evaluate it, with jax.vmap(f)(x)"
+        )
     halves = isinstance(scores, tuple)
     if halves and len(scores) != 2:
         raise ValueError(
             f"{len(scores)} scores given; expected an array, or a pair of independent half-batch estimates; "
             "pass (first, second)"
         )
-    checked = tuple(particles(s, "scores") for s in (scores if halves else (scores,)))
-    for s in checked:
-        if s.shape != x.shape:
-            raise ValueError(
-                f"scores of shape {s.shape} for samples of shape {x.shape}; expected the same shape; "
-                "evaluate grad log p at each row, with jax.vmap(jax.grad(log_density))"
-            )
+    checked = tuple(scores_at(x, particles(s, "scores")) for s in (scores if halves else (scores,)))
     dtype = jnp.result_type(x, *checked)
     checked = tuple(s.astype(dtype) for s in checked)
     return x.astype(dtype), checked if halves else checked[0]
 
 
+def two_points(x: Any, y: Any) -> None:
+    """Refuses what is no pair of points; looks at shape and dtype only, so it holds while tracing and costs nothing."""
+    for a in (x, y):
+        if not isinstance(a, jax.Array | np.ndarray):
+            raise TypeError(f"{brief(a)} is no array; expected two points, each of shape (d,); write jnp.array([0.0, 1.0])")
+        if not jnp.issubdtype(a.dtype, jnp.floating):
+            raise TypeError(f"points of dtype {a.dtype}; expected two points of floats; convert with x.astype(float)")
+    if x.ndim != 1 or x.shape != y.shape:
+        raise ValueError(
+            f"points of shapes {x.shape} and {y.shape}; expected two points of the same shape (d,); "
+            "for all pairs of rows call kernel.gram(x, y)"
+        )
+
+
+def per_dimension(name: str, value: Array, d: int) -> Array:
+    """A hyper-parameter that is one number, or one for each of d dimensions."""
+    if value.shape not in ((), (d,)):
+        raise ValueError(
+            f"{name} of shape {value.shape} for points of {d} dimensions; expected shape () or ({d},); "
+            f"give one number, or one per dimension"
+        )
+    return value
+
+
+def scalar(name: str, value: Any) -> Array:
+    """What a user's function returned, as a floating scalar; looks at shape and dtype only."""
+    found = value if isinstance(value, jax.Array) else concrete(value)
+    if found is None or found.dtype == object:
+        raise TypeError(f"{name} returned {brief(value)}; expected a scalar, one float; return a jax array")
+    if found.shape:
+        raise ValueError(
+            f"{name} returned shape {found.shape}; expected a scalar, one float; reduce it with jnp.sum or jnp.prod"
+        )
+    if not jnp.issubdtype(found.dtype, jnp.floating):
+        raise TypeError(f"{name} returned dtype {found.dtype}; expected a float; write 1.0 for 1")
+    return jnp.asarray(value)
+
+
 def density_tree(like: Any) -> Any:
-    """The structure a density takes, as arrays of floats; refuses integers."""
+    """The structure a density takes, as arrays of finite floats; refuses integers."""
 
     def leaf(path: Any, a: Any) -> Array:
         where = f"like{jax.tree_util.keystr(path)}"
         if isinstance(a, jax.ShapeDtypeStruct):
             a = jnp.zeros(a.shape, a.dtype)
-        known = jnp.asarray(a)
-        if not jnp.issubdtype(known.dtype, jnp.floating):
+        a = a if isinstance(a, jax.Array) else np.asarray(a)
+        if not is_float(a.dtype):
             raise TypeError(
-                f"{where} has dtype {known.dtype}; particles move continuously, so floats are expected; write 0.0 for 0"
+                f"{where} has dtype {a.dtype}; particles move continuously, so floats are expected, float32 or float64; "
+                "write 0.0 for 0, jnp.zeros(d) for d numbers; call Target.of(log_density, like)"
             )
-        return known
+        known = concrete(a)
+        if known is not None and not np.isfinite(known).all():
+            raise ValueError(f"{where} is {_show(known)}; expected finite numbers, about which particles start; write zeros")
+        return jnp.asarray(a)
 
     tree = jax.tree_util.tree_map_with_path(leaf, like)
     if not sum(a.size for a in jax.tree.leaves(tree)):
@@ -190,33 +258,14 @@ def density_tree(like: Any) -> Any:
     return tree
 
 
-def smooth_kernel(kernel: Any, samples: Array) -> None:
-    """Refuses a kernel on which the Stein operator cannot act twice; a user's own function is tried at the first sample."""
-    known = concrete(samples)
-    if not kernel.smooth or (known is not None and not kernel.meets_smoothly(samples[0], 1e-4 * (float(known.std()) or 1.0))):
-        raise ValueError(
-            f"{type(kernel).__name__} is not differentiable where two points meet, so it has no Stein discrepancy; expected "
-            "a kernel with a finite, continuous grad_x grad_y k(x, y) at x = y; use SmoothLaplace or Matern32 instead"
-        )
+# Words
 
 
-def _reshape(name: str, shape: tuple[int, ...]) -> str:
-    if len(shape) == 1 and shape[0]:
-        return f"use {name}[:, None] for points on a line, {name}[None, :] for a single point"
-    return f"reshape with {name}.reshape(n, d)"
+def brief(value: Any) -> str:
+    """What was given, on one line that is not too long."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 def _show(value: np.ndarray) -> str:
     return np.array2string(value, precision=4, threshold=6, separator=", ")
-
-
-def random_key(key: Any) -> Any:
-    """A typed or raw jax.random key; refuses seeds."""
-    dtype = getattr(key, "dtype", None)
-    typed = dtype is not None and jnp.issubdtype(dtype, jax.dtypes.prng_key)
-    raw = dtype == jnp.uint32 and jnp.shape(key) == (2,)
-    if typed and jnp.shape(key):
-        raise ValueError(f"{jnp.shape(key)} keys given; expected one; pick one with key[0], or vmap over them")
-    if not (typed or raw):
-        raise TypeError(f"key={key!r} is no random key; expected one of jax.random; write key=jax.random.key(0)")
-    return key

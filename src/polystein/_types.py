@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, UInt32
 
 Scalar: TypeAlias = Float[Array, ""]
 Vector: TypeAlias = Float[Array, "d"]
 Key: TypeAlias = PRNGKeyArray | UInt32[Array, "2"]
-Trace: TypeAlias = dict[str, Array]
+Trace: TypeAlias = dict[str, Any]
 
 
 class Points(eqx.Module):
@@ -39,8 +41,13 @@ class Points(eqx.Module):
         live: Bool[Array, "n"] | None = None,
     ) -> Points:
         """Number the points 0..n-1; ``halves`` are two independent score estimates, their mean being s."""
-        left, right = (None, None) if halves is None else halves
-        return Points(x, s, jnp.arange(x.shape[0]), left, right, live)
+        x = float_rows(x, "particles")
+        left, right = (None, None) if halves is None else (scores_at(x, half) for half in halves)
+        if live is not None and jnp.shape(live) != x.shape[:1]:
+            raise ValueError(
+                f"live of shape {jnp.shape(live)} for {x.shape[0]} points; expected shape {x.shape[:1]}; give one bool a point"
+            )
+        return Points(x, scores_at(x, s), jnp.arange(x.shape[0]), left, right, live)
 
     @property
     def count(self) -> Scalar:
@@ -48,3 +55,35 @@ class Points(eqx.Module):
         if self.live is None:
             return jnp.asarray(self.x.shape[0], self.x.dtype)
         return jnp.maximum(jnp.sum(self.live, dtype=self.x.dtype), 1)
+
+
+def float_rows(a: Any, name: str) -> Array:
+    """An (n, d) array of floats, none empty; looks at shape and dtype only, so it holds while tracing and costs nothing."""
+    try:
+        a = a if isinstance(a, jax.Array) else np.asarray(a)
+    except (TypeError, ValueError):  # a ragged list
+        a = np.asarray(None)
+    if not is_float(a.dtype):
+        raise TypeError(f"{name} of dtype {a.dtype}; expected float32 or float64; convert with {name}.astype(float)")
+    if a.ndim != 2 or 0 in a.shape:
+        remedy = f"reshape with {name}.reshape(n, d)"
+        if a.ndim == 1 and a.size:
+            remedy = f"use {name}[:, None] for points on a line, {name}[None, :] for a single point"
+        raise ValueError(f"{name} of shape {a.shape}; expected (n, d), one row per point, none empty; {remedy}")
+    return jnp.asarray(a)
+
+
+def scores_at(x: Float[Array, "n d"], s: Any) -> Array:
+    """One score per row of x; looks at shape and dtype only."""
+    s = float_rows(s, "scores")
+    if s.shape != x.shape:
+        raise ValueError(
+            f"scores of shape {s.shape} for samples of shape {x.shape}; expected the same shape; "
+            "evaluate grad log p at each row, with jax.vmap(jax.grad(log_density))"
+        )
+    return s
+
+
+def is_float(dtype: np.dtype) -> bool:
+    """Whether particles may have this dtype: half precision has too few digits for sums over pairs."""
+    return jnp.issubdtype(dtype, jnp.floating) and dtype.itemsize in (4, 8)

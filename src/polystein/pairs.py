@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from polystein import _checks
 from polystein._types import Points
 
 Out = TypeVar("Out")
@@ -59,12 +60,8 @@ class Tiled(AbstractPairs):
     [0.0, 21.0, 42.0, 63.0, 84.0, 105.0, 126.0]
     """
 
-    rows: int = eqx.field(static=True, default=64)
-    cols: int = eqx.field(static=True, default=4096)
-
-    def __check_init__(self) -> None:
-        if self.rows < 1 or self.cols < 1:
-            raise ValueError(f"tile of {self.rows} x {self.cols} pairs; both sides must be at least 1; try Tiled(64, 4096)")
+    rows: int = eqx.field(static=True, converter=_checks.whole("rows", least=1, example=64), default=64)
+    cols: int = eqx.field(static=True, converter=_checks.whole("cols", least=1, example=4096), default=4096)
 
     def sum(self, block: Block[Out], rows: Points, cols: Points) -> Out:
         """Sum block by block."""
@@ -87,6 +84,9 @@ class Tiled(AbstractPairs):
         if rest_rows.x.shape[0]:
             outs.append(over_columns(rest_rows))
         return outs[0] if len(outs) == 1 else jax.tree.map(lambda *a: jnp.concatenate(a), *outs)
+
+
+as_pairs = _checks.instance("a way to sum over pairs", AbstractPairs, example="Dense() or Tiled()")
 
 
 def default_pairs(n: int) -> AbstractPairs:

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float
 
-from polystein._checks import nonnegative, positive, share
+from polystein._checks import instance, nonnegative, positive, share
 from polystein._types import Scalar
 from polystein.discrepancy import AbstractSweep, Sums, U, maximise
 
@@ -67,14 +67,14 @@ class AbstractFallback(eqx.Module):
     """The weights where no S_i > 0."""
 
     @abstractmethod
-    def __call__(self, s: Float[Array, "m"], last: Float[Array, "m"]) -> Float[Array, "m"]:
-        """Weights from S and the last weights."""
+    def __call__(self, s: Float[Array, "m"], last: Float[Array, "m"], start: Float[Array, "m"]) -> Float[Array, "m"]:
+        """Weights from S, the last weights and those at the start."""
 
 
 class Last(AbstractFallback):
     """Keep the last weights."""
 
-    def __call__(self, s: Float[Array, "m"], last: Float[Array, "m"]) -> Float[Array, "m"]:
+    def __call__(self, s: Float[Array, "m"], last: Float[Array, "m"], start: Float[Array, "m"]) -> Float[Array, "m"]:
         """The last weights."""
         return last
 
@@ -82,15 +82,15 @@ class Last(AbstractFallback):
 class Even(AbstractFallback):
     """All kernels alike."""
 
-    def __call__(self, s: Float[Array, "m"], last: Float[Array, "m"]) -> Float[Array, "m"]:
-        """The same weight for all, as long as the last weights were."""
-        return jnp.full_like(last, 1 / jnp.sqrt(s.shape[0]))
+    def __call__(self, s: Float[Array, "m"], last: Float[Array, "m"], start: Float[Array, "m"]) -> Float[Array, "m"]:
+        """The weights at the start: the same for all, on the sphere or the simplex as the rule has it."""
+        return start.astype(last.dtype)
 
 
 class Vertex(AbstractFallback):
     """The kernel of largest S_i alone: the maximiser of <w, S> where all S_i <= 0."""
 
-    def __call__(self, s: Float[Array, "m"], last: Float[Array, "m"]) -> Float[Array, "m"]:
+    def __call__(self, s: Float[Array, "m"], last: Float[Array, "m"], start: Float[Array, "m"]) -> Float[Array, "m"]:
         """A unit vector."""
         return maximise(jnp.minimum(s, 0)).w.astype(last.dtype)
 
@@ -114,10 +114,18 @@ class AbstractLearned(AbstractWeights):
     past S that is kept at each step (0: none), ``fallback`` says what to do where no S_i > 0.
     """
 
-    statistic: AbstractSweep = eqx.field(default_factory=U, kw_only=True)
-    divisor: AbstractDivisor = eqx.field(default_factory=NoDivisor, kw_only=True)
+    statistic: AbstractSweep = eqx.field(
+        converter=instance("a statistic of all pairs", AbstractSweep, example="U() or V()"), default_factory=U, kw_only=True
+    )
+    divisor: AbstractDivisor = eqx.field(
+        converter=instance("a divisor", AbstractDivisor, example="NullDeviation() or NoDivisor()"),
+        default_factory=NoDivisor,
+        kw_only=True,
+    )
     memory: Scalar = eqx.field(converter=share("memory"), default=0.0, kw_only=True)
-    fallback: AbstractFallback = eqx.field(default_factory=Last, kw_only=True)
+    fallback: AbstractFallback = eqx.field(
+        converter=instance("a fallback", AbstractFallback, example="Last() or Even()"), default_factory=Last, kw_only=True
+    )
 
     @abstractmethod
     def rule(self, s: Float[Array, "m"], state: WeightState) -> tuple[Float[Array, "m"], Any]:
@@ -145,7 +153,7 @@ class AbstractLearned(AbstractWeights):
         filled = state.filled + fresh * (1 - state.filled)
         s = average / filled
         w, memory = self.rule(s, state)
-        w = jnp.where(jnp.any(s > 0), w, self.fallback(s, state.w))
+        w = jnp.where(jnp.any(s > 0), w, self.fallback(s, state.w, self.start(s.shape[0])))
         return jax.tree.map(lambda new, old: jnp.where(known, new, old), WeightState(w, average, filled, memory), state)
 
 
@@ -211,7 +219,11 @@ class Ascent(AbstractLearned):
     [0.673, 0.74]
     """
 
-    optim: optax.GradientTransformation = eqx.field(static=True, default_factory=lambda: optax.adagrad(0.05))
+    optim: optax.GradientTransformation = eqx.field(
+        converter=instance("an optax optimiser", optax.GradientTransformation, example="optax.adagrad(0.05)"),
+        static=True,
+        default_factory=lambda: optax.adagrad(0.05),
+    )
 
     def remember(self, w: Float[Array, "m"]) -> Any:
         """The optimiser's state."""

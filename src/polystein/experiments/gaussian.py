@@ -15,8 +15,8 @@ from polystein.methods import MKSVGD, SVGD, AbstractMethod
 from polystein.models.gaussian import toy
 from polystein.posterior import Posterior
 from polystein.report.figures import particles_over_contours
-from polystein.report.tables import markdown
 from polystein.run import run
+from polystein.tables import markdown
 from polystein.target import Target
 
 METHODS: dict[str, Callable[[], AbstractMethod]] = {

@@ -10,19 +10,22 @@ from polystein.kernels.bandwidth import (
     NumPyro,
     PyroPerDimension,
     QuantileLadder,
+    kernel_of,
 )
-from polystein.kernels.bank import AbstractFamily, Alike, Bank, Mixture, Octaves
+from polystein.kernels.bank import AbstractFamily, Alike, Bank, Mixture, Octaves, as_bank
 from polystein.kernels.base import (
     AbstractInner,
     AbstractKernel,
     AbstractPairwise,
     AbstractPointwise,
     AbstractRadial,
+    as_kernel,
     derivatives,
 )
 from polystein.kernels.inner import Linear, Polynomial
 from polystein.kernels.pointwise import Function, Product, Stretch, Transformed
 from polystein.kernels.radial import IMQ, RBF, Laplace, Matern32, Matern52, RationalQuadratic, SmoothLaplace
+from polystein.kernels.smoothness import check_kernels
 
 __all__ = [
     "IMQ",
@@ -57,5 +60,9 @@ __all__ = [
     "SmoothLaplace",
     "Stretch",
     "Transformed",
+    "as_bank",
+    "as_kernel",
+    "check_kernels",
     "derivatives",
+    "kernel_of",
 ]

@@ -11,14 +11,17 @@ No two libraries agree on "the median heuristic". With R the set of squared dist
 | ``MatrixSVGD`` | all n^2, the zeros too | med r^2 | 1 |
 
 Each is a bandwidth h of exp(-r^2/h). The median is exact up to ``points`` particles; beyond, it is that of ``points``
-of them at an even stride: deterministic, with a relative error of about 1/sqrt(points) in one dimension, less in more.
+of them at an even stride: deterministic, with a relative error of about 1.5/sqrt(points) in one dimension, 1.1/sqrt(points)
+in two and 0.4/sqrt(points) in ten (normal draws).
 Where all particles coincide, or there is only one, no distance says anything and h is 1.
 """
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable
+from numbers import Real
 
 import equinox as eqx
 import jax
@@ -27,20 +30,34 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
-from polystein._checks import whole
+from polystein import _checks
 from polystein._types import Scalar
-from polystein.kernels.bank import Alike, Bank, Octaves
+from polystein.kernels.bank import Bank, octaves
 from polystein.kernels.base import AbstractKernel
+from polystein.kernels.pointwise import Stretch, Transformed
 from polystein.kernels.radial import RBF
 from polystein.numerics import order_statistic
 
 
 class AbstractBandwidth(eqx.Module):
-    """A bandwidth h read off the particles."""
+    """A bandwidth h read off the particles: one, or one per dimension."""
 
     @abstractmethod
+    def of(self, x: Float[Array, "n d"]) -> Float[Array, "..."]:
+        """h; 0 where no distance says anything."""
+
     def __call__(self, x: Float[Array, "n d"]) -> Float[Array, "..."]:
-        """h for these particles, no gradient flowing through the choice."""
+        """h for these particles, no gradient flowing through the choice; 1 where no distance says anything."""
+        return _or_one(self.of(_checks.particles(x)))
+
+
+def kernel_of(h: Float[Array, "..."]) -> AbstractKernel:
+    """The Gaussian kernel of a bandwidth, or of one per dimension: exp(-sum_d (x_d - y_d)^2 / h_d).
+
+    >>> [type(kernel_of(jnp.array(h))).__name__ for h in (4.0, [1.0, 4.0])]
+    ['RBF', 'Transformed']
+    """
+    return Transformed(RBF(1.0), Stretch(jnp.sqrt(h))) if jnp.ndim(h) else RBF(h)
 
 
 class LiuWang(AbstractBandwidth):
@@ -51,11 +68,11 @@ class LiuWang(AbstractBandwidth):
     0.7213
     """
 
-    points: int = eqx.field(static=True, converter=whole("points", least=2), default=128)
+    points: int = eqx.field(static=True, converter=_checks.whole("points", least=2), default=128)
 
-    def __call__(self, x: Float[Array, "n d"]) -> Scalar:
+    def of(self, x: Float[Array, "n d"]) -> Scalar:
         """Median of squares."""
-        return _or_one(_median(_distances(x, self.points)) / np.log(x.shape[0] + 1))
+        return _median(_distances(x, self.points)) / math.log(x.shape[0] + 1)
 
 
 class NumPyro(AbstractBandwidth):
@@ -66,11 +83,11 @@ class NumPyro(AbstractBandwidth):
     0.9102
     """
 
-    points: int = eqx.field(static=True, converter=whole("points", least=2), default=128)
+    points: int = eqx.field(static=True, converter=_checks.whole("points", least=2), default=128)
 
-    def __call__(self, x: Float[Array, "n d"]) -> Scalar:
+    def of(self, x: Float[Array, "n d"]) -> Scalar:
         """Square of the median."""
-        return _or_one(_median(jnp.sqrt(_distances(x, self.points))) ** 2 / np.log(max(x.shape[0], 2)))
+        return _median(jnp.sqrt(_distances(x, self.points))) ** 2 / math.log(max(x.shape[0], 2))
 
 
 class BlackJAX(AbstractBandwidth):
@@ -81,12 +98,12 @@ class BlackJAX(AbstractBandwidth):
     3.641
     """
 
-    points: int = eqx.field(static=True, converter=whole("points", least=2), default=128)
+    points: int = eqx.field(static=True, converter=_checks.whole("points", least=2), default=128)
 
-    def __call__(self, x: Float[Array, "n d"]) -> Scalar:
+    def of(self, x: Float[Array, "n d"]) -> Scalar:
         """Square of the median, no self-distances."""
         distances = jnp.sqrt(_distances(x, self.points))
-        return _or_one(_median(distances, zeros=False) ** 2 / np.log(max(x.shape[0], 2)))
+        return _median(distances, zeros=False) ** 2 / math.log(max(x.shape[0], 2))
 
 
 class PyroPerDimension(AbstractBandwidth):
@@ -97,12 +114,12 @@ class PyroPerDimension(AbstractBandwidth):
     [2.885, 2.885]
     """
 
-    points: int = eqx.field(static=True, converter=whole("points", least=2), default=128)
+    points: int = eqx.field(static=True, converter=_checks.whole("points", least=2), default=128)
 
-    def __call__(self, x: Float[Array, "n d"]) -> Float[Array, "d"]:
+    def of(self, x: Float[Array, "n d"]) -> Float[Array, "d"]:
         """A median per coordinate."""
         lower = lambda column: _median(_distances(column[:, None], self.points), zeros=False, lower=True)
-        return _or_one(jax.vmap(lower, 1)(x) / np.log(x.shape[0] + 1))
+        return jax.vmap(lower, 1)(x) / math.log(x.shape[0] + 1)
 
 
 class MatrixSVGD(AbstractBandwidth):
@@ -113,11 +130,11 @@ class MatrixSVGD(AbstractBandwidth):
     1.0
     """
 
-    points: int = eqx.field(static=True, converter=whole("points", least=2), default=128)
+    points: int = eqx.field(static=True, converter=_checks.whole("points", least=2), default=128)
 
-    def __call__(self, x: Float[Array, "n d"]) -> Scalar:
+    def of(self, x: Float[Array, "n d"]) -> Scalar:
         """Median of squares."""
-        return _or_one(_median(_distances(x, self.points)))
+        return _median(_distances(x, self.points))
 
 
 class AbstractPlacement(eqx.Module):
@@ -132,10 +149,18 @@ class AbstractPlacement(eqx.Module):
         """The bank for particles x."""
 
 
+_maker = _checks.function(
+    "a class or function that makes a kernel from a bandwidth",
+    AbstractKernel,
+    example="kernel=RBF, kernel=IMQ or kernel=lambda h: IMQ(h, beta=-0.3)",
+)
+
+
 class DyadicLadder(AbstractPlacement):
     """Bandwidths h 2^low, ..., h 2^high about the h of a bandwidth rule.
 
-    ``kernel`` makes a kernel from a bandwidth; the ladder of RBFs costs one exponential.
+    ``kernel`` makes a kernel from a bandwidth in units of r^2, such as ``lambda h: Matern52(jnp.sqrt(h))`` where a length
+    is wanted; the ladder of RBFs costs one exponential.
 
     >>> import jax.numpy as jnp
     >>> ladder = DyadicLadder(low=-1, high=1)
@@ -143,24 +168,32 @@ class DyadicLadder(AbstractPlacement):
     [0.361, 0.721, 1.443]
     """
 
-    rule: AbstractBandwidth = eqx.field(default_factory=LiuWang)
-    low: int = eqx.field(static=True, default=-4)
-    high: int = eqx.field(static=True, default=5)
-    kernel: Callable[[Scalar], AbstractKernel] = eqx.field(static=True, default=RBF)
+    rule: AbstractBandwidth = eqx.field(
+        converter=_checks.instance(
+            "a bandwidth rule", AbstractBandwidth, example="LiuWang(), or Bank.dyadic(h) for a bandwidth that is known"
+        ),
+        default_factory=LiuWang,
+    )
+    low: int = eqx.field(static=True, converter=_checks.whole("low", example=-4), default=-4)
+    high: int = eqx.field(static=True, converter=_checks.whole("high", example=5), default=5)
+    kernel: Callable[[Scalar], AbstractKernel] = eqx.field(static=True, converter=_maker, default=RBF)
 
     def __check_init__(self) -> None:
-        if self.high < self.low:
-            raise ValueError(
-                f"a ladder from 2^{self.low} to 2^{self.high} has no rung; expected low <= high; try low=-4, high=5"
-            )
+        Bank.dyadic(1.0, self.low, self.high)
 
     def __len__(self) -> int:
         return self.high - self.low + 1
 
     def at(self, x: Float[Array, "n d"]) -> Bank:
         """Centred on the rule's h."""
-        family = Octaves(self.rule(x) * 2.0**self.high, len(self))
-        return Bank(family if self.kernel is RBF else _made(self.kernel, family.bandwidths))
+        h = self.rule(x)
+        if h.shape:
+            raise ValueError(
+                f"{type(self.rule).__name__} gives bandwidths of shape {h.shape}; expected one number to centre a ladder on; "
+                "use LiuWang(), or the rule by itself in SVGD"
+            )
+        family = octaves(h, self.low, self.high)
+        return Bank(family) if self.kernel is RBF else Bank(*map(self.kernel, family.bandwidths))
 
 
 class QuantileLadder(AbstractPlacement):
@@ -172,31 +205,31 @@ class QuantileLadder(AbstractPlacement):
     [1.0, 9.0]
     """
 
-    size: int = eqx.field(static=True, converter=whole("size", least=1), default=10)
+    size: int = eqx.field(static=True, converter=_checks.whole("size", least=1), default=10)
     low: float = eqx.field(static=True, default=0.05)
     high: float = eqx.field(static=True, default=0.95)
-    kernel: Callable[[Scalar], AbstractKernel] = eqx.field(static=True, default=RBF)
-    points: int = eqx.field(static=True, converter=whole("points", least=2), default=128)
+    kernel: Callable[[Scalar], AbstractKernel] = eqx.field(static=True, converter=_maker, default=RBF)
+    points: int = eqx.field(static=True, converter=_checks.whole("points", least=2), default=128)
 
     def __check_init__(self) -> None:
-        if not 0 <= self.low <= self.high <= 1:
-            raise ValueError(f"quantiles {self.low} to {self.high}; expected 0 <= low <= high <= 1; try low=0.05, high=0.95")
+        real = isinstance(self.low, Real) and isinstance(self.high, Real)
+        if not real or not 0 <= self.low <= self.high <= 1:
+            raise (ValueError if real else TypeError)(
+                f"quantiles {self.low!r} to {self.high!r}; expected numbers 0 <= low <= high <= 1; try low=0.05, high=0.95"
+            )
 
     def __len__(self) -> int:
         return self.size
 
     def at(self, x: Float[Array, "n d"]) -> Bank:
         """Spanning the distances there are."""
+        x = _checks.particles(x)
         r2 = _distances(x, self.points)
         at_quantile = lambda q: (
             _or_one(order_statistic(r2, round(q * (r2.shape[0] - 1)))) if r2.shape[0] else jnp.ones((), x.dtype)
         )
         low, high = jnp.log(at_quantile(self.low)), jnp.log(at_quantile(self.high))
-        return Bank(_made(self.kernel, jnp.exp(jnp.linspace(low, high, self.size))))
-
-
-def _made(kernel: Callable[[Scalar], AbstractKernel], bandwidths: Float[Array, "m"]) -> Alike:
-    return Alike(eqx.filter_vmap(kernel)(bandwidths), bandwidths.shape[0])
+        return Bank(*map(self.kernel, jnp.exp(jnp.linspace(low, high, self.size))))
 
 
 def _distances(x: Float[Array, "n d"], points: int) -> Float[Array, "pairs"]:

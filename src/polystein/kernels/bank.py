@@ -8,21 +8,25 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import reduce
 from itertools import accumulate, groupby
+from typing import Any, TypeVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+import numpy as np
+from jaxtyping import Array, Bool, Float
 
-from polystein._checks import nonnegative, positive, whole
+from polystein._checks import concrete, instance, kernel_scale, nonnegative, two_points, whole
 from polystein._types import Points, Scalar, Vector
 from polystein.kernels.base import AbstractKernel, AbstractRadial
 from polystein.kernels.radial import RBF
 from polystein.numerics import Tree, cast
 from polystein.stein import Jet, RadialJet, Tile, radial_drift, radial_stein, stein_of_pair
+
+Out = TypeVar("Out")
 
 
 class AbstractFamily(eqx.Module):
@@ -36,6 +40,10 @@ class AbstractFamily(eqx.Module):
     @abstractmethod
     def stacked(self) -> AbstractKernel:
         """The kernels as one, with a leading axis on each hyper-parameter."""
+
+    def each(self, f: Callable[[Any], Out]) -> Out:
+        """f of every kernel, stacked along a leading axis, also where a kernel has no hyper-parameter to map over."""
+        return eqx.filter_vmap(f, axis_size=len(self))(self.stacked)
 
     @property
     def radial(self) -> bool:
@@ -52,7 +60,11 @@ class AbstractFamily(eqx.Module):
 
     def drifts(self, tile: Tile) -> Float[Array, "m a d"]:
         """The drift of every row under every kernel."""
-        return eqx.filter_vmap(lambda kernel: kernel.drift(tile))(self.stacked)
+        return self.each(lambda kernel: kernel.drift(tile))
+
+    def meets_smoothly(self, x: Vector, size: Vector) -> Bool[Array, ""]:
+        """Whether every kernel does, where tried at x."""
+        return jnp.all(self.each(lambda kernel: kernel.meets_smoothly(x, size)))
 
 
 class Alike(AbstractFamily):
@@ -77,11 +89,11 @@ class Alike(AbstractFamily):
 
     def profiles(self, r2: Float[Array, "*tile"]) -> RadialJet:
         """One profile per kernel."""
-        return eqx.filter_vmap(lambda kernel: kernel.profile(r2))(cast(self.kernels, r2.dtype))
+        return cast(self, r2.dtype).each(lambda kernel: kernel.profile(r2))
 
     def stein(self, tile: Tile) -> Float[Array, "m a b"]:
         """One Stein matrix per kernel."""
-        return eqx.filter_vmap(lambda kernel: kernel.stein(tile))(self.kernels)
+        return self.each(lambda kernel: kernel.stein(tile))
 
 
 class Octaves(AbstractFamily):
@@ -91,8 +103,16 @@ class Octaves(AbstractFamily):
     where squaring k itself would double its relative error at each step.
     """
 
-    h_max: Scalar = eqx.field(converter=positive("h_max"))
+    h_max: Scalar = eqx.field(converter=kernel_scale("h_max"))
     size: int = eqx.field(static=True, converter=whole("size", least=1))
+
+    def __check_init__(self) -> None:
+        least = concrete(self.bandwidths[0])
+        if least is not None and not least > 0:
+            raise ValueError(
+                f"{self.size} octaves below h={self.h_max} end at h=0; expected positive bandwidths in {self.h_max.dtype}; "
+                "try fewer octaves"
+            )
 
     def __len__(self) -> int:
         return self.size
@@ -105,7 +125,7 @@ class Octaves(AbstractFamily):
     @property
     def stacked(self) -> AbstractKernel:
         """The same kernels, each by its own exponential."""
-        return RBF(self.bandwidths)
+        return eqx.filter_vmap(RBF)(self.bandwidths)
 
     def profiles(self, r2: Float[Array, "*tile"]) -> RadialJet:
         """k, -k/h and r^2 k / h^2 for each h."""
@@ -142,24 +162,19 @@ class Bank(eqx.Module):
             raise ValueError(
                 "an empty bank has nothing to mix; expected at least one kernel; try Bank.dyadic(1.0) or Bank(RBF(1.0))"
             )
-        for kernel in kernels:
-            if not isinstance(kernel, AbstractKernel | AbstractFamily):
-                raise TypeError(
-                    f"{kernel!r} is no kernel; expected kernels one by one, as Bank(RBF(1.0), IMQ()); "
-                    "wrap a plain function in Function(f)"
-                )
         families = []
-        for signature, group in groupby(kernels, _signature):
+        for signature, group in groupby(map(_member, kernels), _signature):
             members = list(group)
-            families += members if signature is None else [Alike.of(*members)]  # pyright: ignore[reportArgumentType]
+            families += members if signature is None else [Alike.of(*members)]
         self.families = tuple(families)
 
     @staticmethod
     def dyadic(h: Scalar | float = 1.0, low: int = -4, high: int = 5) -> Bank:
         """RBF kernels of bandwidths h 2^low, ..., h 2^high."""
+        low, high = whole("low", example=-4)(low), whole("high", example=5)(high)
         if high < low:
             raise ValueError(f"a ladder from 2^{low} to 2^{high} has no rung; expected low <= high; try low={high}, high={low}")
-        return Bank(Octaves(positive("h")(h) * 2.0**high, high - low + 1))
+        return Bank(octaves(kernel_scale("h")(h), low, high))
 
     def __len__(self) -> int:
         return sum(len(family) for family in self.families)
@@ -208,12 +223,15 @@ class Bank(eqx.Module):
             one = lambda y, sy, x, sx: stein_of_pair(kernel.jet(y, x), sy, sx)
             return jax.vmap(one)(rows.x, sy, cols.x, sx)
 
-        return jnp.concatenate([eqx.filter_vmap(of)(cast(family.stacked, sy.dtype)) for family in self.families])
+        return jnp.concatenate([cast(family, sy.dtype).each(of) for family in self.families])
 
     def parts(self, w: Float[Array, "m"]) -> list[tuple[AbstractFamily, Float[Array, "f"]]]:
         """Each family with its share of the weights."""
         ends = accumulate(map(len, self.families))
         return [(family, w[end - len(family) : end]) for family, end in zip(self.families, ends, strict=True)]
+
+
+as_bank = instance("a bank", Bank, example="Bank(RBF(1.0), IMQ()), or DyadicLadder().at(x) for a ladder")
 
 
 class Mixture(AbstractKernel):
@@ -226,7 +244,7 @@ class Mixture(AbstractKernel):
     3.0
     """
 
-    bank: Bank = eqx.field(default_factory=Bank.dyadic)
+    bank: Bank = eqx.field(converter=as_bank, default_factory=Bank.dyadic)
     w: Float[Array, "m"] = eqx.field(converter=nonnegative("w"), default=(1.0,) * 10)
 
     def __check_init__(self) -> None:
@@ -241,13 +259,18 @@ class Mixture(AbstractKernel):
         """As smooth as the bank."""
         return self.bank.smooth
 
+    def meets_smoothly(self, x: Vector, size: Vector) -> Bool[Array, ""]:
+        """Where every member does."""
+        return jnp.all(jnp.stack([family.meets_smoothly(x, size) for family in self.bank.families]))
+
     def __call__(self, x: Vector, y: Vector) -> Scalar:
         """sum_i w_i k_i(x, y)."""
-        return _total(_mixed(w, eqx.filter_vmap(lambda k: k(x, y))(family.stacked)) for family, w in self._parts(x))
+        two_points(x, y)
+        return _total(_mixed(w, family.each(lambda k: k(x, y))) for family, w in self._parts(x))
 
     def jet(self, y: Vector, x: Vector) -> Jet:
         """The sum of the members' jets."""
-        return _total(_mixed(w, eqx.filter_vmap(lambda k: k.jet(y, x))(family.stacked)) for family, w in self._parts(x))
+        return _total(_mixed(w, family.each(lambda k: k.jet(y, x))) for family, w in self._parts(x))
 
     def stein(self, tile: Tile) -> Float[Array, "a b"]:
         """u_p^w = sum_i w_i u_p^i (MKSD)."""
@@ -262,6 +285,24 @@ class Mixture(AbstractKernel):
 
     def _parts(self, like: Array) -> list[tuple[AbstractFamily, Float[Array, "f"]]]:
         return cast(self.bank, like.dtype).parts(self.w.astype(like.dtype))
+
+
+def octaves(h: Scalar, low: int, high: int) -> Octaves:
+    """RBF kernels of bandwidths h 2^low, ..., h 2^high.
+
+    >>> octaves(jnp.array(3.0), -1, 1).bandwidths.tolist()
+    [1.5, 3.0, 6.0]
+    """
+    with np.errstate(over="ignore"):
+        return Octaves(h * np.ldexp(np.ones((), h.dtype), high), high - low + 1)
+
+
+_member = instance(
+    "kernels, one by one",
+    AbstractKernel,
+    AbstractFamily,
+    example="Bank(RBF(1.0), IMQ()), Function(f) for a plain function f, or DyadicLadder().at(x) for a ladder",
+)
 
 
 def _mixed(w: Float[Array, "f"], members: Tree) -> Tree:

@@ -13,9 +13,10 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
-from polystein._types import Scalar, Vector
+from polystein._checks import instance, nonnegative, per_dimension, two_points
+from polystein._types import Scalar, Vector, float_rows
 from polystein.numerics import cast
 from polystein.stein import (
     InnerJet,
@@ -40,10 +41,13 @@ class AbstractKernel(eqx.Module):
         """Whether the Stein operator may be applied in both arguments."""
         return True
 
-    def meets_smoothly(self, x: Vector, step: float) -> bool:
-        """Whether tr grad_x grad_y k is the same at (x, x) and ``step`` away: tried where only a user's code knows."""
-        del x, step
-        return True
+    def meets_smoothly(self, x: Vector, size: Vector) -> Bool[Array, ""]:
+        """Whether grad_x grad_y k is found to be finite at (x, x): tried where only a user's code knows.
+
+        ``size`` is the magnitude of each coordinate.
+        """
+        del x, size
+        return jnp.ones((), bool)
 
     @abstractmethod
     def __call__(self, x: Vector, y: Vector) -> Scalar:
@@ -63,6 +67,11 @@ class AbstractKernel(eqx.Module):
 
     def gram(self, x: Float[Array, "a d"], y: Float[Array, "b d"]) -> Float[Array, "a b"]:
         """k(x_i, y_j) for all pairs."""
+        x, y = float_rows(x, "x"), float_rows(y, "y")
+        if x.shape[1] != y.shape[1]:
+            raise ValueError(
+                f"points of shapes {x.shape} and {y.shape}; expected the same number of columns; pass points of one space"
+            )
         return jax.vmap(lambda xi: jax.vmap(lambda yj: self(xi, yj))(y))(x)
 
     def __add__(self, other: AbstractKernel) -> AbstractKernel:
@@ -78,7 +87,7 @@ class AbstractKernel(eqx.Module):
 
         if isinstance(other, AbstractKernel):
             return Product(self, other)
-        return Bank(self).mix(jnp.asarray([other], float))
+        return Bank(self).mix(nonnegative("factor")(other)[None])
 
     __rmul__ = __mul__
 
@@ -105,6 +114,14 @@ class AbstractPairwise(AbstractKernel):
 class AbstractPointwise(AbstractPairwise):
     """A kernel of which only k(x, y) is written; its jet is autodiff's. The slowest base, and the tests' oracle."""
 
+    def meets_smoothly(self, x: Vector, size: Vector) -> Bool[Array, ""]:
+        """Whether the jet is finite at (x, x), and the jump of grad_x k from y = x - e to y = x + e is linear in e.
+
+        That of Laplace's kernel tends to a constant instead. Near and far e are tried: the near one may be lost in
+        rounding, the far one may be longer than the kernel is wide.
+        """
+        return _meets_smoothly(self, x, size)
+
     def jet(self, y: Vector, x: Vector) -> Jet:
         """Derivatives of ``__call__``."""
         value, (dy, dx) = jax.value_and_grad(self.__call__, (0, 1))(y, x)
@@ -120,6 +137,7 @@ class AbstractRadial(AbstractKernel):
 
     def __call__(self, x: Vector, y: Vector) -> Scalar:
         """phi(|x - y|^2), differentiable at x = y too."""
+        two_points(x, y)
         return _phi(cast(self, x.dtype), jnp.sum((x - y) ** 2))
 
     def jet(self, y: Vector, x: Vector) -> Jet:
@@ -160,6 +178,7 @@ class AbstractInner(AbstractKernel):
 
     def __call__(self, x: Vector, y: Vector) -> Scalar:
         """psi((x - c).(y - c) / l^2)."""
+        two_points(x, y)
         kernel = cast(self, x.dtype)
         return kernel.profile(kernel._scaled(x) @ kernel._scaled(y)).value
 
@@ -191,7 +210,20 @@ class AbstractInner(AbstractKernel):
         return tile.among_live(jet.value) @ tile.cols.s + repulsion
 
     def _scaled(self, x: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
-        return (x - jnp.broadcast_to(self.centre, x.shape)) / self.length
+        return (x - jnp.broadcast_to(per_dimension("centre", self.centre, x.shape[-1]), x.shape)) / self.length
+
+
+as_kernel = instance("a kernel", AbstractKernel, example="RBF(1.0), or Function(f) for a plain function f")
+
+
+@eqx.filter_jit
+def _meets_smoothly(kernel: AbstractPointwise, x: Vector, size: Vector) -> Bool[Array, ""]:
+    away = size * (1 + jnp.arange(x.shape[0], dtype=x.dtype) % 3) / x.shape[0] ** 0.5  # no coordinate stays as it is
+    slope = lambda y: jax.grad(kernel.__call__)(x, y)
+    jump = lambda e: jnp.max(jnp.abs(slope(x + e * away) - slope(x - e * away)))
+    linear = [jnp.abs(2 * jump(e) - jump(2 * e)) <= 0.3 * jump(e) for e in (2.0**-18, 2.0**-14)]
+    finite = [jnp.all(jnp.isfinite(part)) for part in kernel.jet(x, x)]
+    return jnp.all(jnp.stack(finite)) & jnp.any(jnp.stack(linear))
 
 
 @jax.custom_jvp

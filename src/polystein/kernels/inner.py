@@ -6,7 +6,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from polystein._checks import finite, positive, whole
+from polystein._checks import finite, kernel_scale, whole
 from polystein._types import Scalar
 from polystein.kernels.base import AbstractInner
 from polystein.stein import InnerJet
@@ -20,8 +20,8 @@ class Linear(AbstractInner):
     12.0
     """
 
-    centre: Float[Array, "..."] = eqx.field(converter=finite("centre"), default=0.0)
-    length: Scalar = eqx.field(converter=positive("length"), default=1.0)
+    centre: Float[Array, "..."] = eqx.field(converter=finite("centre"), default=0.0, kw_only=True)
+    length: Scalar = eqx.field(converter=kernel_scale("length"), default=1.0, kw_only=True)
 
     def profile(self, t: Float[Array, "*tile"]) -> InnerJet:
         """1 + t, 1, 0."""
@@ -32,13 +32,13 @@ class Polynomial(AbstractInner):
     """(1 + t)^degree.
 
     >>> import jax.numpy as jnp
-    >>> float(Polynomial(degree=2)(jnp.array([1.0, 2.0]), jnp.array([3.0, 4.0])))
+    >>> float(Polynomial(2)(jnp.array([1.0, 2.0]), jnp.array([3.0, 4.0])))
     144.0
     """
 
     degree: int = eqx.field(static=True, converter=whole("degree", least=1), default=2)
-    centre: Float[Array, "..."] = eqx.field(converter=finite("centre"), default=0.0)
-    length: Scalar = eqx.field(converter=positive("length"), default=1.0)
+    centre: Float[Array, "..."] = eqx.field(converter=finite("centre"), default=0.0, kw_only=True)
+    length: Scalar = eqx.field(converter=kernel_scale("length"), default=1.0, kw_only=True)
 
     def profile(self, t: Float[Array, "*tile"]) -> InnerJet:
         """q (1 + t)^(q-1) and q (q-1) (1 + t)^(q-2); the last term has no negative power where q = 1."""

@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
+from polystein import _checks
 from polystein._types import Scalar, Vector
-from polystein.kernels.base import AbstractKernel, AbstractPairwise, AbstractPointwise
+from polystein.kernels.base import AbstractKernel, AbstractPairwise, AbstractPointwise, as_kernel
 from polystein.kernels.inner import Linear
 from polystein.kernels.radial import RBF
 from polystein.stein import Jet
@@ -23,13 +24,17 @@ class Product(AbstractPairwise):
     3.0
     """
 
-    first: AbstractKernel = eqx.field(default_factory=RBF)
-    second: AbstractKernel = eqx.field(default_factory=Linear)
+    first: AbstractKernel = eqx.field(converter=as_kernel, default_factory=RBF)
+    second: AbstractKernel = eqx.field(converter=as_kernel, default_factory=Linear)
 
     @property
     def smooth(self) -> bool:
         """Both factors must be."""
         return self.first.smooth and self.second.smooth
+
+    def meets_smoothly(self, x: Vector, size: Vector) -> Bool[Array, ""]:
+        """Where both factors do."""
+        return self.first.meets_smoothly(x, size) & self.second.meets_smoothly(x, size)
 
     def __call__(self, x: Vector, y: Vector) -> Scalar:
         """k_1 k_2."""
@@ -51,8 +56,10 @@ class Transformed(AbstractPointwise):
     0.3679
     """
 
-    kernel: AbstractKernel = eqx.field(default_factory=RBF)
-    map: Callable[[Vector], Float[Array, "e"]] = jnp.arcsinh
+    kernel: AbstractKernel = eqx.field(converter=as_kernel, default_factory=RBF)
+    map: Callable[[Vector], Float[Array, "e"]] = eqx.field(
+        converter=_checks.function("map, a function of a point", example="map=lambda x: matrix @ x"), default=jnp.arcsinh
+    )
 
     @property
     def smooth(self) -> bool:
@@ -72,11 +79,11 @@ class Stretch(eqx.Module):
     [3.0, 2.0]
     """
 
-    scale: Float[Array, "d"]
+    scale: Float[Array, "..."] = eqx.field(converter=_checks.positive("scale", several=None))
 
     def __call__(self, x: Vector) -> Vector:
         """x / scale."""
-        return x / self.scale
+        return x / _checks.per_dimension("scale", self.scale, x.shape[0]).astype(x.dtype)
 
 
 class Function(AbstractPointwise):
@@ -90,13 +97,14 @@ class Function(AbstractPointwise):
     1.0
     """
 
-    function: Callable[[Vector, Vector], Scalar] = lambda x, y: 1 / (1 + jnp.sum((x - y) ** 2))
-
-    def meets_smoothly(self, x: Vector, step: float) -> bool:
-        """A bare root gives nan at (x, x), a guarded one a trace that is not the limit of its neighbours."""
-        here, near = self.jet(x, x).trace, self.jet(x, x + step / x.shape[0] ** 0.5).trace
-        return bool(jnp.abs(near - here) <= 0.3 * jnp.abs(here))
+    function: Callable[[Vector, Vector], Scalar] = eqx.field(
+        converter=_checks.function(
+            "a function of two points", example="Function(lambda x, y: jnp.exp(-jnp.sum((x - y) ** 2)))"
+        ),
+        default=lambda x, y: 1 / (1 + jnp.sum((x - y) ** 2)),
+    )
 
     def __call__(self, x: Vector, y: Vector) -> Scalar:
-        """The function at (x, y)."""
-        return self.function(x, y)
+        """The function at (x, y), in the dtype of the points."""
+        _checks.two_points(x, y)
+        return _checks.scalar("the kernel's function", self.function(x, y)).astype(x.dtype)

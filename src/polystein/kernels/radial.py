@@ -10,7 +10,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from polystein._checks import positive, within
+from polystein._checks import kernel_scale, within
 from polystein._types import Scalar
 from polystein.kernels.base import AbstractRadial, derivatives
 from polystein.stein import RadialJet
@@ -24,7 +24,7 @@ class RBF(AbstractRadial):
     0.3679
     """
 
-    h: Scalar = eqx.field(converter=positive("h"), default=1.0)
+    h: Scalar = eqx.field(converter=kernel_scale("h"), default=1.0)
 
     def profile(self, r2: Float[Array, "*tile"]) -> RadialJet:
         """phi' = -phi / h, phi'' = phi / h^2."""
@@ -40,8 +40,8 @@ class IMQ(AbstractRadial):
     0.5
     """
 
-    h: Scalar = eqx.field(converter=positive("h"), default=1.0)
-    c: Scalar = eqx.field(converter=positive("c"), default=1.0)
+    h: Scalar = eqx.field(converter=kernel_scale("h"), default=1.0)
+    c: Scalar = eqx.field(converter=kernel_scale("c"), default=1.0)
     beta: Scalar = eqx.field(converter=within("beta", -1.0, 0.0), default=-0.5)
 
     def profile(self, r2: Float[Array, "*tile"]) -> RadialJet:
@@ -61,8 +61,8 @@ class RationalQuadratic(AbstractRadial):
     0.5
     """
 
-    h: Scalar = eqx.field(converter=positive("h"), default=1.0)
-    alpha: Scalar = eqx.field(converter=positive("alpha"), default=1.0)
+    h: Scalar = eqx.field(converter=kernel_scale("h"), default=1.0)
+    alpha: Scalar = eqx.field(converter=kernel_scale("alpha"), default=1.0)
 
     def profile(self, r2: Float[Array, "*tile"]) -> RadialJet:
         """Smooth in r^2: derivatives by autodiff."""
@@ -77,7 +77,7 @@ class Matern52(AbstractRadial):
     1.0
     """
 
-    length: Scalar = eqx.field(converter=positive("length"), default=1.0)
+    length: Scalar = eqx.field(converter=kernel_scale("length"), default=1.0)
 
     def profile(self, r2: Float[Array, "*tile"]) -> RadialJet:
         """phi' = -(a^2 / 6)(1 + a r) exp(-a r), at r = 0: -5 / (6 l^2); phi'' = (a^4 / 12) exp(-a r)."""
@@ -95,7 +95,7 @@ class Matern32(AbstractRadial):
     1.0
     """
 
-    length: Scalar = eqx.field(converter=positive("length"), default=1.0)
+    length: Scalar = eqx.field(converter=kernel_scale("length"), default=1.0)
 
     def profile(self, r2: Float[Array, "*tile"]) -> RadialJet:
         """phi' = -(a^2 / 2) exp(-a r), at r = 0: -3 / (2 l^2); r^2 phi'' = (a^3 r / 4) exp(-a r), at r = 0: 0."""
@@ -113,8 +113,8 @@ class SmoothLaplace(AbstractRadial):
     0.1353
     """
 
-    length: Scalar = eqx.field(converter=positive("length"), default=1.0)
-    c: Scalar = eqx.field(converter=positive("c"), default=1.0)
+    length: Scalar = eqx.field(converter=kernel_scale("length"), default=1.0)
+    c: Scalar = eqx.field(converter=kernel_scale("c"), default=1.0)
 
     def profile(self, r2: Float[Array, "*tile"]) -> RadialJet:
         """Smooth in r^2: derivatives by autodiff; c - sqrt(c^2 + t) = -t / (c + sqrt(c^2 + t)) does not cancel."""
@@ -129,7 +129,7 @@ class Laplace(AbstractRadial):
     (0.3679, False)
     """
 
-    length: Scalar = eqx.field(converter=positive("length"), default=1.0)
+    length: Scalar = eqx.field(converter=kernel_scale("length"), default=1.0)
 
     @property
     def smooth(self) -> bool:

@@ -59,6 +59,10 @@ class AbstractMethod(eqx.Module):
         """What the method remembers between steps, at the start: nothing."""
         del x
 
+    def check(self, x: Float[Array, "n d"]) -> None:
+        """Refuse what cannot move particles that start at x, while they are still numbers; by default nothing."""
+        del x
+
     @abstractmethod
     def velocity(self, swarm: Swarm, memory: Any, key: Key) -> tuple[Float[Array, "n d"], Any, Trace]:
         """Where the particles go, an ascent direction; what to remember; what to record."""

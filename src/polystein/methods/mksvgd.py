@@ -5,11 +5,17 @@ from __future__ import annotations
 import equinox as eqx
 from jaxtyping import Array, Float
 
+from polystein import _checks
 from polystein._types import Key, Trace
 from polystein.discrepancy import AbstractSweep, V
-from polystein.kernels import AbstractPlacement, Bank, DyadicLadder
+from polystein.kernels import AbstractPlacement, Bank, DyadicLadder, check_kernels
 from polystein.methods.base import AbstractMethod, Swarm
-from polystein.weights import AbstractWeights, Paper, WeightState
+from polystein.weights import AbstractLearned, AbstractWeights, Paper, WeightState
+
+_bank = _checks.instance(
+    "a bank or a placement of one", Bank, AbstractPlacement, example="Bank(RBF(1.0), IMQ()) or DyadicLadder()"
+)
+_weights = _checks.instance("a rule for the weights", AbstractWeights, example="Paper(), or Fixed(w) for an array")
 
 
 class MKSVGD(AbstractMethod):
@@ -28,8 +34,8 @@ class MKSVGD(AbstractMethod):
     (10, 10)
     """
 
-    bank: Bank | AbstractPlacement = eqx.field(default_factory=DyadicLadder)
-    weights: AbstractWeights = eqx.field(default_factory=Paper)
+    bank: Bank | AbstractPlacement = eqx.field(converter=_bank, default_factory=DyadicLadder)
+    weights: AbstractWeights = eqx.field(converter=_weights, default_factory=Paper)
     lagged: bool = eqx.field(static=True, default=True)
 
     @staticmethod
@@ -38,20 +44,29 @@ class MKSVGD(AbstractMethod):
         low: int = -4,
         high: int = 5,
         statistic: AbstractSweep | None = None,
-        rule: type[Paper] = Paper,
-        lagged: bool = True,
+        rule: type[AbstractLearned] = Paper,
+        lagged: bool = False,
     ) -> MKSVGD:
         """Algorithm 1 as printed: bank 2^low..2^high for ever, weights sqrt(S_i / sum S) of the V-statistic.
 
         What the paper leaves open is an argument: the bank differs between its experiments (erratum 12), the
         ``statistic`` is never said (5), the printed ``rule`` is not the maximiser it claims to be (1), and Algorithm 1
-        moves before it weighs (10).
+        moves x_t by weights that are either those of x_t, at a second sweep, or ``lagged`` by a step (10).
         """
-        return MKSVGD(Bank.dyadic(1.0, low, high), rule(statistic=statistic or V()), lagged)
+        if not (isinstance(rule, type) and issubclass(rule, AbstractLearned)):
+            raise TypeError(
+                f"rule={rule!r}; expected the class of a rule for the weights; write rule=Argmax, or MKSVGD(bank, rule)"
+            )
+        return MKSVGD(Bank.dyadic(1.0, low, high), rule(statistic=V() if statistic is None else statistic), lagged)
 
     def init(self, x: Float[Array, "n d"]) -> WeightState:
         """The first weights."""
         return self.weights.init(len(self.bank))
+
+    def check(self, x: Float[Array, "n d"]) -> None:
+        """Refuse kernels without a Stein discrepancy."""
+        if isinstance(self.bank, Bank):
+            check_kernels(self.bank, x)
 
     def velocity(self, swarm: Swarm, memory: WeightState, key: Key) -> tuple[Float[Array, "n d"], WeightState, Trace]:
         """phi_w(x_i) and the next w."""
