@@ -13,6 +13,7 @@ from polystein.discrepancy import (
     max_mksd,
     mksd,
 )
+from polystein.infer import infer
 from polystein.kernels import (
     IMQ,
     RBF,
@@ -31,11 +32,12 @@ from polystein.kernels import (
     SmoothLaplace,
     Transformed,
 )
+from polystein.loop import Progress, RunFailed
 from polystein.methods import MKSVGD, SVGD, Ensemble
 from polystein.modelcheck import check_model
 from polystein.pairs import Dense, Tiled
 from polystein.posterior import Posterior, load
-from polystein.run import RunFailed, run
+from polystein.run import run
 from polystein.target import Target
 
 __all__ = [
@@ -64,6 +66,7 @@ __all__ = [
     "Positive",
     "Posterior",
     "Product",
+    "Progress",
     "QuantileLadder",
     "RationalQuadratic",
     "RunFailed",
@@ -77,6 +80,7 @@ __all__ = [
     "UnitInterval",
     "V",
     "check_model",
+    "infer",
     "ksd",
     "load",
     "max_mksd",

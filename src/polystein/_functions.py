@@ -65,7 +65,7 @@ def batch_size(batch: Any, data: Any, halves: bool) -> int:
             f"batch={batch} of {rows} rows; expected at most {rows}; use batch={rows}, or Target.of for the full density"
         )
     if halves and batch % 2:
-        raise ValueError(f"batch={batch} cannot be halved; expected an even number of rows; use batch={batch + 1}")
+        raise ValueError(f"batch={batch} cannot be halved; expected an even number of rows; use batch={batch - 1}")
     return batch
 
 

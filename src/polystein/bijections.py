@@ -81,9 +81,10 @@ class Interval(AbstractBijection):
     high: float = eqx.field(static=True, default=1.0)
 
     def __check_init__(self) -> None:
-        if not (np.isfinite(self.low) and np.isfinite(self.high) and self.low < self.high):
+        numbers = all(isinstance(edge, int | float | np.number) for edge in (self.low, self.high))
+        if not numbers or not (np.isfinite(self.low) and np.isfinite(self.high) and self.low < self.high):
             raise ValueError(
-                f"Interval({self.low}, {self.high}) is empty or unbounded; expected low < high, both finite; see Positive"
+                f"Interval({self.low!r}, {self.high!r}) is empty or unbounded; expected low < high, both finite; see Positive"
             )
 
     def forward(self, u: Float[Array, "..."]) -> tuple[Float[Array, "..."], Scalar]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Callable
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
@@ -43,13 +44,13 @@ class Checkpoint(eqx.Module):
     path: Path
     marks: dict[str, str]
 
-    def save(self, state: State, scores: Float[Array, "n d"], trace: Trace) -> None:
-        """Write the state, the scores at it and the trace so far, atomically."""
-        arrays = storage.pack(state, "state") | {"scores": scores} | {f"trace.{name}": a for name, a in trace.items()}
+    def save(self, memory: Any, state: State, scores: Float[Array, "n d"], trace: Trace) -> None:
+        """Write the plan's memory, the state, the scores at it and the trace so far, atomically."""
+        arrays = storage.pack((memory, state), "state") | {"scores": scores} | {f"trace.{name}": a for name, a in trace.items()}
         storage.write(self.path, arrays, {"kind": "checkpoint", "marks": self.marks})
 
-    def resume(self, flow: Flow, like: State, key: Key) -> tuple[State, Trace] | None:
-        """The stored state and trace; None where there is no file; refused where it belongs to another run."""
+    def resume(self, flow_of: Callable[[Any], Flow], like: tuple[Any, State], key: Key) -> tuple[Any, State, Trace] | None:
+        """The stored memory, state and trace; None where there is no file; refused where it belongs to another run."""
         if not os.path.exists(self.path):
             return None
         arrays, manifest = storage.read(self.path, "checkpoint")
@@ -59,8 +60,8 @@ class Checkpoint(eqx.Module):
                 f"{self.path} was written by a run of another {', '.join(other)}; expected the same configuration; "
                 "delete the file to start afresh, or name another"
             )
-        state = storage.unpack(arrays, "state", like)
-        now = np.asarray(scores_at(flow.target, state.x, key, state.step))
+        memory, state = storage.unpack(arrays, "state", like)
+        now = np.asarray(scores_at(flow_of(memory).target, state.x, key, state.step))
         if not np.array_equal(now, arrays["scores"], equal_nan=True):
             worst = float(np.nanmax(np.abs(now - arrays["scores"])))
             raise ValueError(
@@ -68,7 +69,7 @@ class Checkpoint(eqx.Module):
                 f"up to {worst:.3g}; expected the same log density, data and machine; delete the file to start afresh"
             )
         trace = {name.removeprefix("trace."): a for name, a in arrays.items() if name.startswith("trace.")}
-        return state, trace
+        return memory, state, trace
 
 
 def _digest(tree: Any) -> str:

@@ -17,8 +17,13 @@ from jaxtyping import Array, Float
 
 from polystein._types import Points, Scalar
 from polystein.discrepancy import sweep
-from polystein.kernels import IMQ, Bank, MatrixSVGD
+from polystein.kernels import IMQ, AbstractPlacement, Bank, MatrixSVGD
 from polystein.pairs import default_pairs
+
+ALONE, ALIKE = (
+    1e-3,
+    0.7,
+)  # share of the others a kernel connects to, below and above which a narrower or wider one is no different
 
 
 class Finding(NamedTuple):
@@ -83,21 +88,22 @@ def independent_ksd(x: Float[Array, "n d"], s: Float[Array, "n d"]) -> tuple[Sca
 
 
 @eqx.filter_jit
-def neighbours(bank: Bank, x: Float[Array, "n d"]) -> Float[Array, "m"]:
-    """Effective number of other particles each kernel connects a particle to: mean_i sum_{j != i} k(x_i, x_j) / k(x_i, x_i)."""
+def neighbours(bank: Bank | AbstractPlacement, x: Float[Array, "n d"]) -> Float[Array, "m"]:
+    """The share of the others that each kernel connects a particle to: mean over j != i of k(x_i, x_j) / k(x_i, x_i)."""
+    bank = bank.at(x)
     x = x[:: max(1, x.shape[0] // 256)]
-    total = jnp.stack([jnp.mean(jnp.sum(k.gram(x, x), 1) / jax.vmap(k)(x, x)) for k in bank])
-    return total - 1
+    share = lambda kernel: (jnp.mean(jnp.sum(kernel.gram(x, x), 1) / jax.vmap(kernel)(x, x)) - 1) / max(x.shape[0] - 1, 1)
+    return jnp.concatenate([eqx.filter_vmap(share, axis_size=len(family))(family.stacked) for family in bank.families])
 
 
 def findings(
     x: Float[Array, "n d"],
     s: Float[Array, "n d"],
     names: list[str],
-    bank: Bank | None = None,
+    reach: Float[Array, "m"] | None = None,
     weights: Float[Array, "m"] | None = None,
 ) -> list[Finding]:
-    """All that can be said of particles x with scores s, and of the bank that moved them."""
+    """All that can be said of particles x with scores s, and of the reach and weights of the bank that moved them."""
     n = x.shape[0]
     out = []
     unknown = int((~np.isfinite(np.asarray(s)).all(1)).sum())
@@ -146,20 +152,20 @@ def findings(
                 f"the IMQ discrepancy {found:.3g} is above the {exact:.3g} of {n} exact draws; run longer",
             )
         )
-    if bank is not None and n > 1:
-        reach = np.asarray(neighbours(bank, x))
-        alone = int((reach < 0.01).sum())
+    if reach is not None and n > 1:
+        alone = int((np.asarray(reach) < ALONE).sum())
         out.append(
             Finding(
                 "kernels that connect no particles",
                 alone,
-                alone < len(bank),
-                f"{alone} of {len(bank)} kernels are the identity: this is an ensemble of ascents, not SVGD; use wider kernels",
+                alone < len(reach),
+                f"{alone} of {len(reach)} kernels are the identity: this is an ensemble, not SVGD; use wider kernels",
             )
         )
     if weights is not None and weights.shape[0] > 2:
         w = np.asarray(weights) ** 2 / max(float((np.asarray(weights) ** 2).sum()), 1e-30)
-        edge = float(max(w[0], w[-1]))
+        narrow, wide = (float(reach[0]) > ALONE, float(reach[-1]) < ALIKE) if reach is not None else (True, True)
+        edge = max(float(w[0]) * narrow, float(w[-1]) * wide)
         out.append(
             Finding(
                 "weight at the bank's edge",

@@ -79,8 +79,8 @@ class Flow(eqx.Module):
 
 @eqx.filter_jit
 def begin(flow: Flow, x: Float[Array, "n d"]) -> State:
-    """The state before the first step, compiled."""
-    return flow.start(x)
+    """The state before the first step, compiled; no weak dtypes, which would make the first chunk a program of its own."""
+    return jax.tree.map(lambda a: lax.convert_element_type(a, a.dtype), flow.start(x))
 
 
 @eqx.filter_jit
@@ -106,9 +106,15 @@ def advance(flow: Flow, state: State, key: Key, count: Int[Array, ""] | int, siz
 
 
 @eqx.filter_jit
-def scores_at(target: Target, x: Float[Array, "n d"], key: Key | None, step: Int[Array, ""]) -> Float[Array, "n d"]:
-    """The scores at x: of a minibatch that belongs to key and step, of all rows where key is None."""
+def scores_at(target: Target, x: Float[Array, "n d"], key: Key, step: Int[Array, ""]) -> Float[Array, "n d"]:
+    """The scores at x, of the minibatch that belongs to key and step."""
     return target.points(x, key, step).s
+
+
+@eqx.filter_jit
+def evaluate(target: Target, x: Float[Array, "n d"]) -> tuple[Float[Array, "n"], Float[Array, "n d"]]:
+    """Log densities and scores, of all rows where there are any."""
+    return jax.vmap(target.log_density)(x), target.points(x, None, 0).s
 
 
 @eqx.filter_jit

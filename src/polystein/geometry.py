@@ -11,6 +11,8 @@ from abc import abstractmethod
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int
 
 from polystein._types import Key, Points, Scalar, Vector
@@ -122,6 +124,16 @@ class LowRank(AbstractGeometry):
         return self._along(s * self.scale[None], self.stretches)
 
 
+def lower_factor(factor: np.ndarray) -> np.ndarray:
+    """The lower triangular matrix L with L L' that of ``factor``, without forming the product.
+
+    >>> lower_factor(np.array([[0.0, 2.0], [1.0, 0.0]])).tolist()
+    [[2.0, 0.0], [0.0, 1.0]]
+    """
+    upper = np.asarray(np.linalg.qr(factor.T, mode="r"))
+    return upper.T * np.sign(np.diag(upper))
+
+
 class Whitened(AbstractDensity):
     """A density in the coordinates z of a geometry."""
 
@@ -142,6 +154,5 @@ class Whitened(AbstractDensity):
 
 
 def whitened(target: Target, geometry: AbstractGeometry) -> Target:
-    """The same target in z. Its draws are still the user's: ``constrained`` goes through u."""
-    density = Whitened(target.density, geometry)
-    return Target(density, target.tree, geometry.into(target.start[None])[0])
+    """The same target in z, its first guess the geometry's centre."""
+    return Target(Whitened(target.density, geometry), target.tree, jnp.zeros_like(target.start))

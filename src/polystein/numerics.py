@@ -93,6 +93,7 @@ def centred(y: Float[Array, "a d"], x: Float[Array, "b d"]) -> tuple[Float[Array
     return y - origin, x - origin
 
 
+@jax.jit
 def order_statistic(values: Float[Array, "*shape"], rank: Int[Array, ""] | int) -> Float[Array, ""]:
     """The element of nonnegative ``values`` that a sort would put at ``rank``: exact, without sorting.
 

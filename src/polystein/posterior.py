@@ -16,7 +16,6 @@ from jaxtyping import Array, Float
 from polystein import storage
 from polystein._types import Trace
 from polystein.diagnostics import Finding, findings
-from polystein.kernels import Bank
 from polystein.tables import markdown
 
 QUANTILES = (0.05, 0.5, 0.95)
@@ -64,7 +63,8 @@ class Posterior(eqx.Module):
     """n particles of equal weight, and how they came about.
 
     ``particles`` is the (n, d) array in flat, unconstrained coordinates; ``scores`` are grad log p there; ``trace`` holds one
-    row per step of what the method and the loop recorded, ``seconds`` among it; ``status`` says how it ended.
+    row per step of what the method and the loop recorded, ``seconds`` among it; ``status`` says how it ended; ``reach`` is the
+    share of the other particles that each kernel of the bank connects a particle to.
     """
 
     particles: Float[Array, "n d"]
@@ -72,7 +72,7 @@ class Posterior(eqx.Module):
     values: Any
     trace: Trace
     status: Status = eqx.field(static=True)
-    bank: Bank | None = None
+    reach: Float[Array, "m"] | None = None
 
     def draws(self) -> Any:
         """The particles as the user's tree, constrained, with a leading axis of n.
@@ -116,12 +116,12 @@ class Posterior(eqx.Module):
         free = self.names if len(self.names) == self.particles.shape[1] else [f"u[{i}]" for i in range(self.particles.shape[1])]
         weights = self.trace.get("weights")
         found = findings(
-            self.particles, self.scores, free, self.bank, weights[-1] if weights is not None and len(weights) else None
+            self.particles, self.scores, free, self.reach, weights[-1] if weights is not None and len(weights) else None
         )
         return Summary(["", "mean", "sd", *(f"{q:.0%}" for q in QUANTILES)], rows, found, self.status)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write everything but the bank to one npz file, atomically; ``polystein.load`` reads it back.
+        """Write everything to one npz file, atomically; ``polystein.load`` reads it back.
 
         >>> import jax, jax.numpy as jnp, polystein as ps, tempfile, pathlib
         >>> target = ps.Target.of(lambda p: -0.5 * jnp.sum(p["a"] ** 2), {"a": jnp.zeros(2)})
@@ -133,6 +133,7 @@ class Posterior(eqx.Module):
         True
         """
         arrays = {"particles": self.particles, "scores": self.scores, **storage.pack(self.values, "values")}
+        arrays |= {} if self.reach is None else {"reach": self.reach}
         arrays |= {f"trace.{name}": value for name, value in self.trace.items()}
         manifest = {"kind": "posterior", "tree": storage.describe(self.values), "status": list(self.status)}
         storage.write(path, arrays, manifest)
@@ -166,7 +167,8 @@ def load(path: str | os.PathLike[str], *, like: Any = None) -> Posterior:
         raise ValueError(
             f"{path} is damaged or was not written by polystein ({damage}); expected a whole posterior; restore it from a copy"
         ) from damage
-    return Posterior(particles, scores, values, trace, Status(str(kind), str(sentence)))
+    reach = jnp.asarray(arrays["reach"]) if "reach" in arrays else None
+    return Posterior(particles, scores, values, trace, Status(str(kind), str(sentence)), reach)
 
 
 def _as(like: Any, leaves: list[Array], path: Any) -> Any:

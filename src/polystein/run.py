@@ -1,54 +1,62 @@
-"""The host's side of a run: chunks of steps, callbacks, progress, checkpoints, and a status at the end."""
+"""A run with every choice in hand: a method, a target, an optimiser, a number of steps."""
 
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 import optax
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
-from polystein import _checks, progress
-from polystein._types import Key, Trace
+from polystein import _checks
+from polystein._types import Key
 from polystein.checkpoint import Checkpoint, fingerprint
-from polystein.flow import Flow, State, advance, begin, scores_at, values_at
+from polystein.flow import Flow, State, advance, begin
 from polystein.geometry import AbstractGeometry, whitened
-from polystein.kernels import AbstractPlacement, Bank
+from polystein.loop import AbstractPlan, Callback, RunFailed, follow, posterior_of
 from polystein.methods import AbstractMethod
 from polystein.pairs import AbstractPairs, as_pairs, default_pairs
 from polystein.posterior import Posterior, Status
 from polystein.target import Target
 
 _ADAM = optax.adam(0.05)  # one object: a fresh optimiser is a fresh compilation
-_method = _checks.instance("a method", AbstractMethod, example="run(SVGD(), target, ...)")
+as_method = _checks.instance("a method", AbstractMethod, example="run(SVGD(), target, ...)")
 _is_target = _checks.instance("a target", Target, example="Target.of(log_density, like)")
 
 
-class Progress(NamedTuple):
-    """What a callback gets at the end of a chunk; ``trace`` is of the steps so far."""
+class Fixed(AbstractPlan):
+    """One flow for a number of steps."""
 
-    step: int
-    steps: int
-    particles: Float[Array, "n d"]
-    trace: Trace
+    only: Flow
+    coordinates: AbstractGeometry | None
+    steps: int = eqx.field(static=True)
+    chunk: int = eqx.field(static=True)
 
+    def flow(self, memory: None) -> Flow:
+        """The one there is."""
+        return self.only
 
-Callback = Callable[[Progress], bool | None]
+    def geometry(self, memory: None) -> AbstractGeometry | None:
+        """The one there is."""
+        return self.coordinates
 
+    def count(self, memory: None, done: int) -> int:
+        """A chunk, or what is left."""
+        return min(self.chunk, self.steps - done)
 
-class RunFailed(FloatingPointError):
-    """More than a fifth of the particles became non-finite. ``posterior`` holds the particles as they were before."""
+    def after(self, memory: None, state: State, done: int) -> tuple[None, State]:
+        """Nothing changes."""
+        return None, state
 
-    def __init__(self, sentence: str, posterior: Posterior):
-        super().__init__(sentence)
-        self.posterior = posterior
+    def status(self, memory: None, done: int) -> Status:
+        """All steps were made."""
+        return Status("completed", f"{done} steps")
 
 
 def run(
@@ -92,12 +100,12 @@ def run(
     >>> bool(abs(post.particles.mean() - 3) < 0.1), bool(abs(post.particles.std() - 1) < 0.1)
     (True, True)
     """
-    method, target, optim, pairs = _method(method), _target(target), _optimiser(optim), _pairs(pairs)
+    method, target, optim, pairs = as_method(method), as_target(target), _optimiser(optim), _pairs(pairs)
     key = _checks.random_key(key)
     steps = _checks.whole("steps", least=0)(steps)
     chunk = max(10, min(500, steps // 20)) if chunk is None else _checks.whole("chunk", least=1)(chunk)
-    callbacks = _callbacks(callbacks)
-    checkpoint = _checkpoint_file(checkpoint)
+    callbacks = callback_list(callbacks)
+    file_name = checkpoint_file(checkpoint)
     _check_geometry(geometry, target)
     start_key, run_key = jax.random.split(key)
     x = _starting_points(particles, target, geometry, start_key)
@@ -105,91 +113,25 @@ def run(
     z = x if geometry is None else geometry.into(x)
     method.check(z)
     flow = Flow(method, inner, optim, default_pairs(x.shape[0]) if pairs is None else pairs)
-    finish = lambda state, trace, status: _posterior(flow, target, geometry, state, trace, status)
     if isinstance(key, Tracer) or isinstance(x, Tracer):
-        state, trace = advance(flow, flow.start(z), run_key, steps, steps)
-        return finish(state, trace, Status("completed", f"{steps} steps in one compiled program"))
-    state = begin(flow, z)
-    traces: list[Trace] = []
-    file = None
-    if checkpoint is not None:
-        file = Checkpoint(checkpoint, fingerprint(flow, z, key))
-        stored = file.resume(flow, state, run_key)
-        if stored is not None:
-            state, traces = stored[0], [stored[1]]
-            if int(state.step) > steps:
-                raise ValueError(
-                    f"{checkpoint} holds {int(state.step)} steps; expected at least that many, not steps={steps}; "
-                    "ask for more steps, or delete the file to start afresh"
-                )
-    state, traces, status = _loop(flow, state, run_key, steps, chunk, traces, callbacks, progress, file, geometry)
-    post = finish(state, _joined(traces), status)
+        state, trace = advance(flow, flow.start(z), run_key, steps, max(steps, 1))
+        trace = {name: rows[:steps] for name, rows in trace.items()}
+        return posterior_of(flow, target, geometry, state, trace, Status("completed", f"{steps} steps in one program"))
+    plan = Fixed(only=flow, coordinates=geometry, steps=steps, chunk=chunk)
+    file = None if file_name is None else Checkpoint(file_name, fingerprint(flow, z, key))
+    _, state, trace, status = follow(plan, None, begin(flow, z), run_key, callbacks=callbacks, shown=progress, file=file)
+    if int(state.step) > steps:
+        raise ValueError(
+            f"{checkpoint} holds {int(state.step)} steps; expected at most steps={steps}; ask for more, or delete the file"
+        )
+    post = posterior_of(flow, target, geometry, state, trace, status)
     if int(state.halted) >= 0:
-        raise RunFailed(_why_halted(state, z.shape[0]), post)
+        raise RunFailed(status.sentence, post)
     return post
 
 
-def _loop(
-    flow: Flow,
-    state: State,
-    key: Key,
-    steps: int,
-    chunk: int,
-    traces: list[Trace],
-    callbacks: Sequence[Callback],
-    shown: bool | None,
-    file: Checkpoint | None,
-    geometry: AbstractGeometry | None,
-) -> tuple[State, list[Trace], Status]:
-    """Chunks until the steps are done, somebody stops them, or too many particles are not finite."""
-    done = int(state.step)
-    status = Status("completed", f"{steps} steps")
-    with progress.bar(steps, done, shown) as bar:
-        try:
-            while done < steps:
-                began, count = time.perf_counter(), min(chunk, steps - done)
-                state, rows = advance(flow, state, key, jnp.asarray(count, jnp.int32), chunk)
-                state = jax.block_until_ready(state)
-                made = int(state.step) - done
-                seconds = np.full(made, (time.perf_counter() - began) / max(made, 1))
-                traces.append({name: np.asarray(a[:made]) for name, a in rows.items()} | {"seconds": seconds})
-                done += made
-                bar.update(made)
-                if int(state.halted) >= 0:
-                    return state, traces, Status("not converged", _why_halted(state, state.x.shape[0]))
-                bar.set_postfix_str(progress.describe(traces[-1]), refresh=False)
-                if file is not None:
-                    file.save(state, scores_at(flow.target, state.x, key, state.step), _joined(traces))
-                if callbacks:
-                    x = state.x if geometry is None else geometry.out(state.x)
-                    so_far = Progress(done, steps, x, _joined(traces))
-                    if any([callback(so_far) is True for callback in callbacks]):  # noqa: C419  every callback is called
-                        return state, traces, Status("stopped", f"a callback ended the run after {done} of {steps} steps")
-        except KeyboardInterrupt:
-            status = Status("interrupted", f"interrupted after {done} of {steps} steps; these are the particles so far")
-    redrawn = int(state.redrawn)
-    if redrawn:
-        status = Status(status.kind, f"{status.sentence}; {redrawn} times a particle was not finite and was drawn anew")
-    return state, traces, status
-
-
-def _posterior(
-    flow: Flow,
-    target: Target,
-    geometry: AbstractGeometry | None,
-    state: State,
-    trace: Trace,
-    status: Status,
-) -> Posterior:
-    x = state.x if geometry is None else geometry.out(state.x)
-    bank = getattr(flow.method, "bank", None)
-    if isinstance(bank, AbstractPlacement):
-        bank = bank.at(x)
-    bank = bank if isinstance(bank, Bank) else None
-    return Posterior(x, scores_at(target, x, None, state.step), values_at(target, x), trace, status, bank)
-
-
-def _target(target: Any) -> Target:
+def as_target(target: Any) -> Target:
+    """A target, and not the class."""
     if target is Target:
         raise TypeError("the class Target was given; expected a target; write Target.of(log_density, like)")
     return _is_target(target)
@@ -209,16 +151,20 @@ def _pairs(pairs: Any) -> AbstractPairs | None:
     return None if pairs is None else as_pairs(pairs)
 
 
-def _callbacks(callbacks: Any) -> list[Callback]:
+def callback_list(callbacks: Any) -> list[Callback]:
+    """Functions, each of a ``Progress``."""
     each = _checks.function("a function of a Progress", example="callbacks=[lambda progress: print(progress.step)]")
     if callable(callbacks):
         raise TypeError(f"callbacks={_checks.brief(callbacks)} is one function; expected a list of them; write callbacks=[f]")
     return [each(callback) for callback in callbacks]
 
 
-def _checkpoint_file(path: Any) -> Path | None:
+def checkpoint_file(path: Any) -> Path | None:
+    """A file in an existing folder, or none."""
     if path is None:
         return None
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"checkpoint={_checks.brief(path)} is no path; expected the name of a file; write 'run.npz'")
     path = Path(path)
     if path.is_dir() or not path.parent.is_dir():
         trouble = "is a folder" if path.is_dir() else f"lies in {path.parent}, which is no folder"
@@ -248,15 +194,3 @@ def _starting_points(particles: Any, target: Target, geometry: AbstractGeometry 
     n = _checks.whole("particles", least=1)(particles)
     z = jax.random.normal(key, (n, target.dim), target.start.dtype)
     return target.start[None] + z if geometry is None else geometry.out(z)
-
-
-def _joined(traces: list[Trace]) -> Trace:
-    return {name: np.concatenate([trace[name] for trace in traces]) for name in traces[0]} if traces else {}
-
-
-def _why_halted(state: State, n: int) -> str:
-    return (
-        f"at step {int(state.halted)} more than a fifth of {n} particles had a position or score that is not finite, particle "
-        f"{int(state.culprit)} the first of them; expected a density that is finite where the particles go; check it with "
-        "check_model, start closer (particles=array), or take smaller steps"
-    )

@@ -85,7 +85,7 @@ def rates(B, b, m, C, mu, S, axes):
         step = jnp.eye(len(m)) + e * B
         return oracles.gaussian_kl(m + e * (B @ m + b), step @ C @ step.T, mu, S)
 
-    points = jnp.concatenate([m + axes, m - axes])
+    points = jnp.concatenate([m[None] + axes, m[None] - axes])
     operator = lambda x: stein_operator(lambda x: B @ x + b, x, -jnp.linalg.solve(S, x - mu))
     return jax.grad(kl)(0.0), jnp.mean(jax.vmap(lambda x: jnp.trace(operator(x)))(points))
 

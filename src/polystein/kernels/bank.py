@@ -99,8 +99,9 @@ class Alike(AbstractFamily):
 class Octaves(AbstractFamily):
     """RBF kernels with h_i = h_max / 2^(m-1-i), ascending: one exponential and m - 1 squarings.
 
-    The squaring goes through e = k - 1 = expm1(-r^2/h), e <- e (2 + e), whose absolute float32 error stays below 1e-6
-    where squaring k itself would double its relative error at each step.
+    Near 1 the squaring goes through e = k - 1 = expm1(-r^2/h), e <- e (2 + e), where squaring k itself would double its
+    relative error at each step; below 1/2 it is k that is squared, for e would never get past the float next to -1. Together
+    they keep k, k r^2/h and their kin within 1e-6 in float32.
     """
 
     h_max: Scalar = eqx.field(converter=kernel_scale("h_max"))
@@ -130,11 +131,11 @@ class Octaves(AbstractFamily):
     def profiles(self, r2: Float[Array, "*tile"]) -> RadialJet:
         """k, -k/h and r^2 k / h^2 for each h."""
         e = jnp.expm1(-r2 / self.h_max.astype(r2.dtype))
-        ladder = [e]
+        ladder = [1 + e]
         for _ in range(self.size - 1):
             e = e * (2 + e)
-            ladder.append(e)
-        k = 1 + jnp.stack(ladder[::-1])
+            ladder.append(jnp.where(ladder[-1] < 0.5, ladder[-1] ** 2, 1 + e))
+        k = jnp.stack(ladder[::-1])
         h = self.bandwidths.astype(r2.dtype).reshape(-1, *(1 for _ in r2.shape))
         return RadialJet(k, -k / h, (r2[None] / h) * k / h)
 

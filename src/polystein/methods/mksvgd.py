@@ -10,7 +10,7 @@ from polystein._types import Key, Trace
 from polystein.discrepancy import AbstractSweep, V
 from polystein.kernels import AbstractPlacement, Bank, DyadicLadder, check_kernels
 from polystein.methods.base import AbstractMethod, Swarm
-from polystein.weights import AbstractLearned, AbstractWeights, Paper, WeightState
+from polystein.weights import AbstractLearned, AbstractWeights, Argmax, NullDeviation, Paper, Vertex, WeightState
 
 _bank = _checks.instance(
     "a bank or a placement of one", Bank, AbstractPlacement, example="Bank(RBF(1.0), IMQ()) or DyadicLadder()"
@@ -24,18 +24,21 @@ class MKSVGD(AbstractMethod):
     **Arguments:**
 
     - ``bank``: kernels, or a placement that fits a bank to the particles at every step (the default: a dyadic ladder
-      about the median rule).
-    - ``weights``: the rule for w; by default the paper's formula of U-statistics (errata 4 and 5).
+      of four wide kernels, 8 to 64 times the median rule's bandwidth: narrow ones let the variance collapse).
+    - ``weights``: the rule for w; by default the maximiser of MKSD over U-statistics, each in units of its null s.d. and
+      averaged over some ten steps (errata 1, 4, 5 and 6).
     - ``lagged``: whether a step moves by the weights of the step before, so that one sweep over the pairs gives both
       phi and S (Algorithm 1 as printed moves first, too: erratum 10); otherwise weights come first, at a second sweep.
 
     >>> from polystein import MKSVGD
     >>> len(MKSVGD().bank), len(MKSVGD.paper().bank)
-    (10, 10)
+    (4, 10)
     """
 
-    bank: Bank | AbstractPlacement = eqx.field(converter=_bank, default_factory=DyadicLadder)
-    weights: AbstractWeights = eqx.field(converter=_weights, default_factory=Paper)
+    bank: Bank | AbstractPlacement = eqx.field(converter=_bank, default_factory=lambda: DyadicLadder(low=3, high=6))
+    weights: AbstractWeights = eqx.field(
+        converter=_weights, default_factory=lambda: Argmax(divisor=NullDeviation(), memory=0.9, fallback=Vertex())
+    )
     lagged: bool = eqx.field(static=True, default=True)
 
     @staticmethod
