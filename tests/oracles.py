@@ -82,6 +82,15 @@ def all_pairs(f: Callable[..., Any], rows: tuple[jax.Array, ...], cols: tuple[ja
     return jax.vmap(lambda *row: jax.vmap(lambda *col: f(*row, *col))(*cols))(*rows)
 
 
+def rbf_parts(x: np.ndarray, s: np.ndarray, h: float) -> dict[str, np.ndarray]:
+    """k, sum_j drift and u_p of exp(-r^2/h) for all pairs, every difference taken first."""
+    gap = x[:, None] - x[None]  # y - x
+    k = np.exp(-(gap**2).sum(2) / h)
+    cross = 2 / h * (gap * (s[:, None] - s[None])).sum(2)  # s_y.grad_x k + s_x.grad_y k, over k
+    trace = 2 * x.shape[1] / h - 4 / h**2 * (gap**2).sum(2)
+    return {"k": k, "drift": k @ s + 2 / h * (k[:, :, None] * gap).sum(1), "u": k * (s @ s.T + cross + trace)}
+
+
 def gaussian_rbf_ksd(m: np.ndarray, C: np.ndarray, mu: np.ndarray, S: np.ndarray, h: float) -> float:
     """E_{x,x'~q} u_p(x, x') for q = N(m, C), p = N(mu, S) and k = exp(-r^2/h), in closed form.
 

@@ -90,7 +90,7 @@ class Interval(AbstractBijection):
     def forward(self, u: Float[Array, "..."]) -> tuple[Float[Array, "..."], Scalar]:
         """The logistic map; its log-Jacobian is that of both tails."""
         width = self.high - self.low
-        jacobian = np.log(width) + jax.nn.log_sigmoid(u) + jax.nn.log_sigmoid(-u)
+        jacobian = float(np.log(width)) + jax.nn.log_sigmoid(u) + jax.nn.log_sigmoid(-u)
         return self.low + width * jax.nn.sigmoid(u), jnp.sum(jacobian)
 
     def inverse(self, value: Float[Array, "..."]) -> Float[Array, "..."]:
@@ -189,11 +189,11 @@ class CorrelationCholesky(AbstractBijection):
         """Row by row: what is left of length one after each entry."""
         rows, columns = np.tril_indices(_side(u.shape[-1]), -1)
         size = rows[-1] + 1
-        log_rest = 2 * (np.log(2.0) - u - jax.nn.softplus(-2 * u))  # log(1 - tanh(u)^2)
+        log_rest = 2 * (float(np.log(2.0)) - u - jax.nn.softplus(-2 * u))  # log(1 - tanh(u)^2)
         square = jnp.zeros((*u.shape[:-1], size, size), u.dtype).at[..., rows, columns].set(log_rest)
         left = jnp.cumsum(square, -1) - square  # log of 1 - sum of squares of the entries before
         z = jnp.zeros_like(square).at[..., rows, columns].set(jnp.tanh(u))
-        factor = z * jnp.exp(left / 2) + jnp.eye(size, dtype=u.dtype) * jnp.exp(left / 2)
+        factor = (z + jnp.broadcast_to(jnp.eye(size, dtype=u.dtype), z.shape)) * jnp.exp(left / 2)
         return factor, jnp.sum(log_rest) + jnp.sum(left[..., rows, columns]) / 2
 
     def inverse(self, value: Float[Array, "..."]) -> Float[Array, "..."]:
@@ -214,7 +214,9 @@ def _side(count: int) -> int:
 
 
 def refuse_unknown(constrain: Any, like: Any, where: str = "constrain") -> None:
-    """Refuse entries of ``constrain`` that ``like`` does not have: a misspelt name would leave a parameter unconstrained."""
+    """Refuse what does not fit ``like``: a misspelt name, a class in place of a bijection would leave parameters free."""
+    if constrain is None or isinstance(constrain, AbstractBijection):
+        return
     if isinstance(constrain, dict):
         parts = like if isinstance(like, dict) else vars(like) if hasattr(like, "__dict__") else {}
         unknown = [name for name in constrain if name not in parts]
@@ -231,6 +233,8 @@ def refuse_unknown(constrain: Any, like: Any, where: str = "constrain") -> None:
             )
         for i, part in enumerate(constrain):
             refuse_unknown(part, like[i], f"{where}[{i}]")
+    elif type(constrain) is not type(like) or isinstance(constrain, type | str) or not hasattr(constrain, "__dict__"):
+        raise TypeError(f"{where} has {constrain!r}; expected a bijection, or a tree of them like like; write ps.Positive()")
 
 
 def of_path(constrain: Any, path: tuple[Any, ...]) -> AbstractBijection:

@@ -75,12 +75,15 @@ class Checkpoint(eqx.Module):
 def _digest(tree: Any) -> str:
     """A hash of everything that a configuration is made of."""
     sha = hashlib.sha256()
-    _feed(sha, tree, set())
+    _feed(sha, tree, {})
     return sha.hexdigest()[:16]
 
 
-def _feed(sha: Any, value: Any, seen: set[int]) -> None:
-    """Feed a value to a hash: numbers and text as they are, functions by code and closure, the rest by its parts."""
+def _feed(sha: Any, value: Any, seen: dict[int, Any]) -> None:
+    """Feed a value to a hash: numbers and text as they are, functions by code and closure, the rest by its parts.
+
+    ``seen`` keeps what was visited alive, for an id says nothing once its owner is gone.
+    """
     put = lambda text: sha.update(f"{text};".encode())
     if isinstance(value, jax.Array) and jnp.issubdtype(value.dtype, jax.dtypes.prng_key):
         value = jax.random.key_data(value)
@@ -92,21 +95,25 @@ def _feed(sha: Any, value: Any, seen: set[int]) -> None:
     elif id(value) in seen:
         put("again")
     elif isinstance(value, dict | list | tuple):
-        seen.add(id(value))
+        seen[id(value)] = value
         put(type(value).__qualname__)
-        for part in value.items() if isinstance(value, dict) else value:
+        for part in [*value, *value.values()] if isinstance(value, dict) else value:
             _feed(sha, part, seen)
     elif isinstance(value, CodeType):
         put(value.co_name)
         sha.update(value.co_code)
-        _feed(sha, [value.co_consts, value.co_names], seen)
+        for part in (value.co_consts, value.co_names):
+            _feed(sha, part, seen)
     elif isinstance(value, FunctionType):
-        seen.add(id(value))
+        seen[id(value)] = value
         cells = [cell.cell_contents for cell in value.__closure__ or ()]
-        _feed(sha, [value.__code__, value.__defaults__, value.__kwdefaults__, cells], seen)
+        for part in (value.__code__, value.__defaults__, value.__kwdefaults__, *cells):
+            _feed(sha, part, seen)
     else:
-        seen.add(id(value))
+        seen[id(value)] = value
         put(type(value).__qualname__)
-        wrapped = [getattr(value, name, None) for name in ("__wrapped__", "__self__", "func", "args", "keywords")]
-        _feed(sha, [part for part in wrapped if part is not None], seen)
-        _feed(sha, dict(sorted(getattr(value, "__dict__", {}).items())), seen)
+        for name in ("__wrapped__", "__self__", "func", "args", "keywords"):
+            _feed(sha, getattr(value, name, None), seen)
+        for name, part in sorted(getattr(value, "__dict__", {}).items()):
+            put(name)
+            _feed(sha, part, seen)

@@ -112,7 +112,7 @@ def follow(
                     file.save(memory, state, scores_at(plan.flow(memory).target, state.x, key, state.step), joined(traces))
                 if callbacks:
                     so_far = Progress(done, plan.steps, outside(plan.geometry(memory), state.x), joined(traces))
-                    if any([callback(so_far) is True for callback in callbacks]):  # noqa: C419  every callback is called
+                    if any([_says_stop(callback(so_far)) for callback in callbacks]):  # noqa: C419  every callback is called
                         ended = Status("stopped", f"a callback ended the run after {done} of {plan.steps} steps")
                         break
         except KeyboardInterrupt:
@@ -124,6 +124,11 @@ def follow(
     if redrawn and int(state.halted) < 0:
         ended = Status(ended.kind, f"{ended.sentence}; {redrawn} times a particle was not finite and was drawn anew")
     return memory, state, joined(traces), ended
+
+
+def _says_stop(answer: Any) -> bool:
+    """A single true value, of Python, numpy or jax."""
+    return answer is not None and np.shape(answer) == () and bool(answer)
 
 
 def posterior_of(

@@ -12,8 +12,9 @@ from jaxtyping import Array, Float
 from polystein import _checks
 from polystein._types import Key
 from polystein.diagnostics import Finding
+from polystein.flow import evaluate
 from polystein.tables import markdown
-from polystein.target import Target
+from polystein.target import ScoreOnly, Target
 
 
 class ModelReport(NamedTuple):
@@ -54,10 +55,8 @@ def check_model(target: Target, draws: Float[Array, "n d"] | None = None, *, key
     seed: Key = _checks.random_key(jax.random.key(0) if key is None else key)
     around = target.start[None] + jax.random.normal(seed, (32, target.dim), target.start.dtype)
     u = around if draws is None else _of_target(draws, target)
-    values, scores = (np.asarray(a) for a in jax.jit(jax.vmap(jax.value_and_grad(target.log_density)))(u))
-    known = bool(np.isfinite(values).any() or not np.isnan(values).all())
-    if not known:
-        scores = np.asarray(jax.jit(target.score)(u))
+    values, scores = (np.asarray(a) for a in evaluate(target, u))
+    known = not isinstance(target.density, ScoreOnly)
     share_values, share_scores = float(np.isfinite(values).mean()), float(np.isfinite(scores).all(1).mean())
     where = "draws" if draws is not None else "points around like"
     out = [

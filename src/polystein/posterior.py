@@ -115,9 +115,8 @@ class Posterior(eqx.Module):
         rows = [[name, *(float(column[i]) for column in columns)] for i, name in enumerate(self.names)]
         free = self.names if len(self.names) == self.particles.shape[1] else [f"u[{i}]" for i in range(self.particles.shape[1])]
         weights = self.trace.get("weights")
-        found = findings(
-            self.particles, self.scores, free, self.reach, weights[-1] if weights is not None and len(weights) else None
-        )
+        last = jnp.asarray(weights[-1]) if weights is not None and len(weights) else None
+        found = findings(self.particles, self.scores, free, self.reach, last)
         return Summary(["", "mean", "sd", *(f"{q:.0%}" for q in QUANTILES)], rows, found, self.status)
 
     def save(self, path: str | os.PathLike[str]) -> None:

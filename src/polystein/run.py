@@ -113,7 +113,7 @@ def run(
     z = x if geometry is None else geometry.into(x)
     method.check(z)
     flow = Flow(method, inner, optim, default_pairs(x.shape[0]) if pairs is None else pairs)
-    if isinstance(key, Tracer) or isinstance(x, Tracer):
+    if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((flow, x, key))):
         state, trace = advance(flow, flow.start(z), run_key, steps, max(steps, 1))
         trace = {name: rows[:steps] for name, rows in trace.items()}
         return posterior_of(flow, target, geometry, state, trace, Status("completed", f"{steps} steps in one program"))

@@ -88,6 +88,7 @@ def test_argmax_is_the_maximum_over_the_sphere(s, seed):
     """<w, S> at Argmax is maxMKSD, and no nonnegative unit vector has more."""
     best = maximise(jnp.asarray(s))
     np.testing.assert_allclose([best.w @ s, np.linalg.norm(best.w)], [best.value, 1], rtol=1e-12, atol=1e-12)
+    assert (best.w >= 0).all()
     others = np.abs(np.random.default_rng(seed).standard_normal((500, M)))
     others = np.concatenate([others / np.linalg.norm(others, axis=1, keepdims=True), np.eye(M)])
     assert (others @ s <= best.value + 1e-12).all()

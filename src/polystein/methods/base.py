@@ -6,9 +6,11 @@ from abc import abstractmethod
 from typing import Any
 
 import equinox as eqx
+import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from polystein._types import Key, Points, Trace
+from polystein._types import Key, Points, Scalar, Trace
 from polystein.discrepancy import Sums, gather, row_sums, sweep
 from polystein.kernels import AbstractKernel, Bank
 from polystein.pairs import AbstractPairs
@@ -40,16 +42,37 @@ class Swarm(eqx.Module):
         """What the statistics of every kernel's discrepancy are read off."""
         return sweep(bank, self.points, self.pairs)
 
-    def drift_and_sums(self, bank: Bank, w: Float[Array, "m"]) -> tuple[Float[Array, "n d"], Sums]:
-        """phi_w(x_i) = sum_i w_i phi_i (mk-svgd_update) and the sums of all kernels, in one sweep over the pairs."""
+    def drift_and_sums(
+        self, bank: Bank, w: Float[Array, "m"], balance: Scalar | None = None
+    ) -> tuple[Float[Array, "n d"], Sums]:
+        """phi_w(x_i) = sum_i w_i phi_i (mk-svgd_update) and the sums of all kernels, in one sweep over the pairs.
+
+        ``balance`` I, where given, corrects for the finite number of particles: the own score k(x_i, x_i) s_i / n, a pull to
+        the mode that no repulsion answers (Ba et al. 2021), enters with 1 - I and the repulsion with 1 + I.
+        """
         mixture = bank.mix(w)
 
         def block(rows: Points, cols: Points) -> tuple:
             tile = Tile.of(rows, cols)
-            return mixture.drift(tile), row_sums(bank, tile)
+            return self._balanced(mixture, tile, balance), row_sums(bank, tile)
 
         total, rows = self.pairs.sum(block, self.points, self.points)
+        if balance is not None:
+            total = total - balance * jax.vmap(lambda x: mixture(x, x))(self.x)[:, None] * self.s
         return total / self.points.count, gather(bank, self.points, rows)
+
+    def stein_ratio(self) -> Scalar:
+        """R = -(1/(n d)) sum_i (x_i - mean).s_i: 1 where the spread is right, less where it is too narrow."""
+        live = jnp.ones_like(self.s[:, 0]) if self.points.live is None else self.points.live.astype(self.s.dtype)
+        mean = jnp.sum(self.x * live[:, None], 0, keepdims=True) / self.points.count
+        return -jnp.sum((self.x - mean) * self.s * live[:, None]) / (self.points.count * self.x.shape[1])
+
+    @staticmethod
+    def _balanced(kernel: AbstractKernel, tile: Tile, balance: Scalar | None) -> Float[Array, "a d"]:
+        """A drift is linear in the scores: dividing them by 1 + I, and multiplying all, strengthens the repulsion alone."""
+        if balance is None:
+            return kernel.drift(tile)
+        return (1 + balance) * kernel.drift(eqx.tree_at(lambda t: t.cols.s, tile, tile.cols.s / (1 + balance)))
 
 
 class AbstractMethod(eqx.Module):
