@@ -1,51 +1,62 @@
-"""The command line: ``polystein reproduce gaussian --out DIR``."""
+"""The command line: ``polystein COMMAND``, each command registered by a module of its own.
+
+A command is a module with ``add(commands)``, which adds a parser to argparse's ``commands`` and sets its default ``run``, a
+function of what was given that returns the exit status. Everything heavy is imported inside ``run``.
+"""
 
 from __future__ import annotations
 
 import argparse
 import sys
 from collections.abc import Sequence
-from pathlib import Path
+from typing import NoReturn
+
+from polystein.experiments import command as reproduce
+
+COMMANDS = (reproduce,)
+FAILED, MISUSED, INTERRUPTED = 1, 2, 130
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse whose complaint is one sentence."""
+
+    def error(self, message: str) -> NoReturn:
+        """Say what was wrong with the command, and where to read what would be right."""
+        self.exit(MISUSED, f"{self.prog}: {message}; see {self.prog} --help\n")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; the exit status is 0 where it went well, 2 where the command was wrong.
+    """Run a command; the exit status is 0 where it went well, 1 where it could not be done, 2 where the command was wrong.
 
-    >>> main(["reproduce", "gaussian", "--steps", "0"])
+    >>> main(["reproduce", "gaussian", "--trials", "0"])
     Traceback (most recent call last):
     SystemExit: 2
     """
-    parser = argparse.ArgumentParser(prog="polystein", description="Posteriors from particles moved by many kernels.")
-    commands = parser.add_subparsers(dest="command", required=True)
-    reproduce = commands.add_parser("reproduce", help="rerun an experiment of the paper")
-    reproduce.add_argument("experiment", choices=["gaussian"], help="which experiment")
-    reproduce.add_argument(
-        "--out", type=Path, default=Path("build/gaussian"), help="folder for figures and tables (%(default)s)"
-    )
-    reproduce.add_argument("--particles", type=_at_least(2), default=500, help="number of particles (%(default)s)")
-    reproduce.add_argument("--steps", type=_at_least(1), default=1000, help="number of steps (%(default)s)")
-    reproduce.add_argument("--seed", type=_at_least(0), default=0, help="seed of the random numbers (%(default)s)")
-    given = parser.parse_args(arguments)
-
-    from polystein.experiments import gaussian
-
+    given = parser().parse_args(arguments)
     try:
-        report = gaussian.reproduce(given.out, particles=given.particles, steps=given.steps, seed=given.seed)
+        return given.run(given)
+    except KeyboardInterrupt as stop:
+        return _complain(str(stop) or "interrupted", INTERRUPTED)
     except (ImportError, OSError) as trouble:
-        print(f"polystein: {trouble}", file=sys.stderr)
-        return 1
-    print(report)
-    return 0
+        return _complain(str(trouble), FAILED)
 
 
-def _at_least(least: int):
-    def whole(text: str) -> int:
-        number = int(text)
-        if number < least:
-            raise argparse.ArgumentTypeError(f"{number} is less than {least}")
-        return number
+def parser() -> Parser:
+    """The parser of every command.
 
+    >>> parser().parse_args(["reproduce", "gaussian"]).experiment
+    'gaussian'
+    """
+    whole = Parser(prog="polystein", description="Posteriors from particles moved by many kernels.")
+    commands = whole.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for module in COMMANDS:
+        module.add(commands)
     return whole
+
+
+def _complain(sentence: str, status: int) -> int:
+    print(f"polystein: {sentence}", file=sys.stderr)
+    return status
 
 
 if __name__ == "__main__":
