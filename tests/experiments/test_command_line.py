@@ -1,4 +1,4 @@
-"""The command line: a wrong command is one sentence and status 2, a world that does not play along one sentence and status 1."""
+"""The command line: a wrong command is one sentence and status 2, a world that does not play along a sentence and status 1."""
 
 from __future__ import annotations
 
