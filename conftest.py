@@ -20,6 +20,8 @@ install_import_hook("polystein", "beartype.beartype")
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
+import polystein  # noqa: E402, F401  whole, before pytest imports single modules: polystein.run is the function, not its module
+
 
 @pytest.fixture(autouse=True)
 def _names_in_doctests(doctest_namespace):

@@ -78,18 +78,27 @@ def fit_gaussian(evaluate: Evaluate, start: Rows, z: Rows, steps: int = 300) -> 
 
 
 def finite_start(evaluate: Evaluate, start: Rows, z: Rows) -> Rows:
-    """``start`` where its density is finite; else the likeliest of points around it, near and far; else an error."""
+    """``start`` where its density is finite, a peak included; else the likeliest of points around it that has a slope.
+
+    Points are looked at near and far; an error where none is finite, and where the density has no slope at any.
+    """
+    found, peak = False, -np.inf
     for reach in (0.0, 0.1, 1.0, 10.0, 100.0):
         points = start + reach * z
         values, scores = evaluate(points)
         values = np.where(np.isfinite(scores).all(1), np.where(np.isnan(values), 0.0, values), -np.inf)
-        if np.isfinite(values).any():
-            if not scores[np.isfinite(values)].any():
-                raise ValueError(
-                    "the score is zero at every starting point: the density is flat there; expected one that depends on its "
-                    "parameters and has a finite integral; look for stop_gradient, or start elsewhere with like="
-                )
-            return points[int(np.argmax(values))]
+        found |= bool(np.isfinite(values).any())
+        sloped = np.where(scores.any(1), values, -np.inf)
+        if np.isfinite(sloped).any():
+            best = int(np.argmax(sloped))
+            return start if reach == 0.1 and peak >= sloped[best] else points[best]
+        if not reach:
+            peak = values[0]
+    if found:
+        raise ValueError(
+            "the score is zero at every starting point: the density is flat there; expected one that depends on its "
+            "parameters and has a finite integral; look for stop_gradient, or start elsewhere with like="
+        )
     raise ValueError(
         f"the log density or its gradient is not finite at like nor at any of {5 * len(z)} points up to 100 around it; "
         "expected a finite start; give like= inside the support, or declare constraints with constrain="
