@@ -6,15 +6,16 @@ one. Members carry a checksum each (zip's CRC); a truncated file and a flipped b
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
 import struct
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import jax
 import jax.numpy as jnp
@@ -49,10 +50,17 @@ def write(path: str | os.PathLike[str], arrays: Mapping[str, Any], manifest: Map
     dtypes = {name: str(a.dtype) for name, a in arrays.items()}
     members = {name: _storable(np.asarray(a)) for name, a in arrays.items()}
     members[MANIFEST] = np.frombuffer(json.dumps({"dtypes": dtypes, **manifest}).encode(), np.uint8)
+    with replacing(path) as file:
+        np.savez(file, **members)  # pyright: ignore[reportArgumentType]
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """A file to write, which takes its place at ``path`` once it is whole and on the disk, and never if writing fails."""
     beside = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         with open(beside, "wb") as file:
-            np.savez(file, **members)  # pyright: ignore[reportArgumentType]
+            yield file
             file.flush()
             os.fsync(file.fileno())
         os.replace(beside, path)

@@ -88,12 +88,29 @@ class Standardised(eqx.Module):
 class AbstractRegressor(eqx.Module):
     """A recipe from training rows to predictions; hyper-parameters only, valid with no arguments.
 
-    ``label`` names it in tables; ``interacting`` says whether its particles see each other. One file a recipe in this
-    folder; the registry is its concrete subclasses (``recipes``).
+    One file a recipe in this folder; the registry is its concrete subclasses (``recipes``). What tables and runs read off
+    the class:
+
+    - ``label``: its name in tables.
+    - ``interacting``: whether its particles see each other.
+    - ``printed``: the column of the paper's tables that it reruns.
+    - ``control``: the label of the recipe that does the same without interaction.
+    - ``ours``: whether it is a setting of the library's own, to be compared with the best printed number.
+    - ``trials``: splits it runs on unless told otherwise, of the 20 standard ones.
+    - ``on_request``: it takes long, and runs only where ``--methods`` names it.
     """
 
     label: ClassVar[str]
     interacting: ClassVar[bool] = False
+    printed: ClassVar[str | None] = None
+    control: ClassVar[str | None] = None
+    ours: ClassVar[bool] = False
+    trials: ClassVar[int] = 20
+    on_request: ClassVar[bool] = False
+
+    def quickly(self) -> AbstractRegressor:
+        """The same recipe on a small budget, for ``--quick``: a second or two on a small set, whatever the result is worth."""
+        return self
 
     @abstractmethod
     def fit(
