@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import jax
-from jaxtyping import PRNGKeyArray
+from jaxtyping import Array, Key
 
 from polystein.experiments.records import Config, Record, Result
 from polystein.report.section import Section
@@ -69,7 +69,7 @@ class AbstractExperiment(ABC):
         """What the records say; figures are saved into the folder ``figures``, and left out where it is None."""
 
 
-def keys(configs: Sequence[Config]) -> PRNGKeyArray:
+def keys(configs: Sequence[Config]) -> Key[Array, "trials"]:
     """A key for each trial, from its seed and its number alone.
 
     >>> one, both = keys([{"seed": 0, "trial": 1}]), keys([{"seed": 0, "trial": 0}, {"seed": 0, "trial": 1}])
