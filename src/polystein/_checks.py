@@ -239,6 +239,12 @@ def density_tree(like: Any) -> Any:
 
     def leaf(path: Any, a: Any) -> Array:
         where = f"like{jax.tree_util.keystr(path)}"
+        asked = getattr(a, "dtype", None) if isinstance(a, np.ndarray | jax.ShapeDtypeStruct) else None
+        if asked == np.float64 and jax.dtypes.canonicalize_dtype(np.float64) != np.float64:
+            raise TypeError(
+                f"{where} is float64 and JAX is at 32 bit, where it would be cut to float32; expected float32, or 64 bit "
+                "switched on; call jax.config.update('jax_enable_x64', True), or write jnp.zeros(d) for float32"
+            )
         if isinstance(a, jax.ShapeDtypeStruct):
             a = jnp.zeros(a.shape, a.dtype)
         a = a if isinstance(a, jax.Array) else np.asarray(a)

@@ -69,6 +69,17 @@ def batch_size(batch: Any, data: Any, halves: bool) -> int:
     return batch
 
 
+def forward_only(function: Callable[[Any], Any], u: Any) -> bool:
+    """Whether a density can be differentiated forwards alone, as through ``lax.while_loop``."""
+    try:
+        jax.eval_shape(jax.grad(function), u)
+    except ValueError as refused:
+        if "Reverse-mode differentiation" not in str(refused):
+            raise
+        return True
+    return False
+
+
 def is_function(name: str, function: Any) -> None:
     """Refuses what cannot be called."""
     if not callable(function):

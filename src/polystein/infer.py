@@ -38,6 +38,7 @@ BLOCK = 100  # steps over which rest is judged
 LAST = 200  # steps over which the step size falls to nothing
 REST = 0.005  # rms change of means and log standard deviations over a block, in standard deviations
 REST_WORST = 0.02  # the same for the worst coordinate
+RUNAWAY = 1e12  # no parameter is believed to lie so far from like, or to vary so much
 ROWS = 64  # at least so many points are evaluated at once while a start is searched
 
 
@@ -118,14 +119,13 @@ class Automatic(AbstractPlan):
                 return memory, state
             if 2 * d < n:
                 memory, state = _rewhiten(self, memory, state)
-            mean, deviation = _moments(state.x)
-            memory = eqx.tree_at(lambda m: (m.rewhitened, m.mean, m.deviation), memory, (jnp.asarray(True), mean, deviation))
-            return memory, state
+            seen = (jnp.asarray(True), *_as_arrays(state.x.dtype, *_moments(state.x)))
+            return eqx.tree_at(lambda m: (m.rewhitened, m.mean, m.deviation), memory, seen), state
         mean, deviation = _moments(state.x)
-        moved = (mean - memory.mean) / deviation
-        grown = jnp.log(deviation / memory.deviation)
-        rms = lambda a: float(jnp.sqrt(jnp.mean(a**2)))
-        worst = float(jnp.maximum(jnp.max(jnp.abs(moved)), jnp.max(jnp.abs(grown))))
+        moved = (mean - np.asarray(memory.mean)) / deviation
+        grown = np.log(deviation / np.asarray(memory.deviation))
+        rms = lambda a: float(np.sqrt(np.mean(a**2)))
+        worst = float(max(np.abs(moved).max(), np.abs(grown).max()))
         rested = rms(moved) < REST and rms(grown) < REST and worst < REST_WORST
         memory = eqx.tree_at(
             lambda m: (m.mean, m.deviation, m.rested),
@@ -222,12 +222,27 @@ def _search(target: Target, z: np.ndarray, generator: np.random.Generator) -> tu
     points = z if many == n and n > 4 else normal_points(generator, max(many, 8), d)
     start = finite_start(look, np.asarray(target.start, np.float64), points)
     fit = fit_gaussian(look, start, points)
+    _refuse_runaway(fit, target)
     return fit, tame(look, fit, z)
+
+
+def _refuse_runaway(fit: GaussianFit, target: Target) -> None:
+    """A density that rises or stays for ever has no posterior: its best Gaussian grows out of all bounds."""
+    scale = np.abs(fit.factor) if fit.factor.ndim == 1 else np.abs(fit.factor).max(1)
+    size = np.maximum(np.abs(fit.mean - np.asarray(target.start, np.float64)), scale)
+    worst = int(np.argmax(np.where(np.isfinite(size), size, np.inf)))
+    if not size[worst] < RUNAWAY:
+        raise ValueError(
+            f"the density does not fall off: the search for a start ran away to {size[worst]:.1g} along coordinate {worst} "
+            f"of {len(size)}; expected a density with a finite integral; give that parameter a prior or a constraint, or "
+            "look for a wrong sign, with check_model"
+        )
 
 
 def _in_rows(target: Target, u: np.ndarray, rows: int) -> tuple[np.ndarray, np.ndarray]:
     """Log densities and scores of any number of points by one program for ``rows`` of them."""
-    padded = np.concatenate([u, np.repeat(u[-1:], -len(u) % rows, 0)]).astype(target.start.dtype)
+    with np.errstate(over="ignore"):  # what no float32 holds is infinite, and refused as such
+        padded = np.concatenate([u, np.repeat(u[-1:], -len(u) % rows, 0)]).astype(target.start.dtype)
     parts = [evaluate(target, jnp.asarray(padded[i : i + rows])) for i in range(0, len(padded), rows)]
     values, scores = (np.concatenate([np.asarray(part[k], np.float64) for part in parts])[: len(u)] for k in (0, 1))
     return values, scores
@@ -238,9 +253,9 @@ def _as_arrays(dtype: np.dtype, *rows: np.ndarray) -> tuple[Array, ...]:
 
 
 def _moments(x: Float[Array, "n d"]) -> tuple[np.ndarray, np.ndarray]:
-    """Means and standard deviations, on the host."""
+    """Means and standard deviations, on the host; where particles meet, a thousandth of the best Gaussian's."""
     rows = np.asarray(x, np.float64)
-    return rows.mean(0), np.maximum(rows.std(0), 1e-300)
+    return rows.mean(0), np.maximum(rows.std(0), 1e-3)
 
 
 def _rewhiten(plan: Automatic, memory: Course, state: State) -> tuple[Course, State]:

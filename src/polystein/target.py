@@ -10,17 +10,18 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, Float, Int, UInt32
+from jaxtyping import Array, Float, Int
 
 from polystein import _checks, _functions
 from polystein._types import Key, Points, Scalar, Vector, float_rows
+from polystein.batches import batch_rows
 from polystein.bijections import AbstractBijection, of_path, refuse_unknown
 
 
@@ -37,9 +38,10 @@ class AbstractDensity(eqx.Module):
 
 
 class Exact(AbstractDensity):
-    """A log density that is evaluated in full."""
+    """A log density that is evaluated in full; ``forward``: differentiated forwards, at the price of d evaluations."""
 
     log_p: Callable[[Vector], Scalar]
+    forward: bool = eqx.field(static=True, default=False)
 
     def log_density(self, u: Vector) -> Scalar:
         """log p(u), in the dtype of u."""
@@ -47,7 +49,7 @@ class Exact(AbstractDensity):
 
     def points(self, u: Float[Array, "n d"], key: Key | None, step: Int[Array, ""] | int) -> Points:
         """One gradient a particle."""
-        return Points.of(u, jax.vmap(lambda v: gradient(self.log_density, v))(u))
+        return Points.of(u, jax.vmap(lambda v: gradient(self.log_density, v, forward=self.forward))(u))
 
 
 class ScoreOnly(AbstractDensity):
@@ -76,6 +78,7 @@ class Minibatched(AbstractDensity):
     data: Any
     batch: int = eqx.field(static=True)
     halves: bool = eqx.field(static=True)
+    forward: bool = eqx.field(static=True, default=False)
 
     @property
     def rows(self) -> int:
@@ -88,16 +91,17 @@ class Minibatched(AbstractDensity):
 
     def points(self, u: Float[Array, "n d"], key: Key | None, step: Int[Array, ""] | int) -> Points:
         """Scores from this step's rows, the same rows for all particles."""
+        slope = lambda log_p: jax.vmap(lambda v: gradient(log_p, v, forward=self.forward))(u)
         if key is None:
-            return Points.of(u, jax.vmap(lambda v: gradient(self.log_density, v))(u))
-        prior = jax.vmap(lambda v: gradient(self._prior, v))(u)
+            return Points.of(u, slope(self.log_density))
+        prior = slope(self._prior)
         size = self.batch // 2 if self.halves else self.batch
         orders = jax.random.split(key, 2) if self.halves else [key]
         found = []
         for order in orders:
             rows = batch_rows(order, step, size, self.rows)
             some = jax.tree.map(lambda a, rows=rows: a[rows], self.data)
-            pull = jax.vmap(lambda v, some=some: gradient(lambda w: self._likelihood(w, some), v))(u)
+            pull = slope(lambda v, some=some: self._likelihood(v, some))
             found.append(prior + self.rows / size * pull)
         if not self.halves:
             return Points.of(u, found[0])
@@ -174,7 +178,7 @@ class Target(eqx.Module):
             value, log_jacobian = tree(u)
             return log_density(value) + log_jacobian
 
-        return Target(Exact(log_p), tree, start)
+        return Target(Exact(log_p, _functions.forward_only(Exact(log_p).log_density, start)), tree, start)
 
     @staticmethod
     def minibatched(
@@ -214,7 +218,8 @@ class Target(eqx.Module):
             value, log_jacobian = tree(u)
             return log_prior(value) + log_jacobian
 
-        return Target(Minibatched(prior, lambda u, rows: log_likelihood(tree(u)[0], rows), data, batch, halves), tree, start)
+        make = partial(Minibatched, prior, lambda u, rows: log_likelihood(tree(u)[0], rows), data, batch, halves)
+        return Target(make(_functions.forward_only(make().log_density, start)), tree, start)
 
     @staticmethod
     def of_score(score: Callable[[Any], Any], like: Any) -> Target:
@@ -266,14 +271,20 @@ class Target(eqx.Module):
         return self.tree(u)[0]
 
 
-def gradient(log_p: Callable[[Vector], Scalar], u: Vector) -> Vector:
+def gradient(log_p: Callable[[Vector], Scalar], u: Vector, *, forward: bool = False) -> Vector:
     """grad log p(u); nan where log p itself is not finite: a slope of a density that is not there drives nobody.
+
+    ``forward`` takes one derivative a coordinate, for functions that cannot be differentiated backwards.
 
     >>> import jax.numpy as jnp
     >>> gradient(lambda u: jnp.sum(jnp.log(u)), jnp.array([-1.0])).tolist()
     [nan]
     """
-    value, slope = jax.value_and_grad(log_p)(u)
+    if forward:
+        along = lambda e: jax.jvp(log_p, (u,), (e,))
+        value, slope = jax.vmap(along, out_axes=(None, 0))(jnp.eye(u.shape[0], dtype=u.dtype))
+    else:
+        value, slope = jax.value_and_grad(log_p)(u)
     return jnp.where(jnp.isfinite(value), slope, jnp.nan)
 
 
@@ -281,45 +292,6 @@ def scaled_scores(points: Points, change: Callable[[Float[Array, "n d"]], Float[
     """The same points with every estimate of their scores changed by a linear map."""
     halves = (None, None) if points.left is None or points.right is None else (change(points.left), change(points.right))
     return Points(points.x, change(points.s), points.id, *halves, points.live)
-
-
-def batch_rows(key: Key, step: Int[Array, ""] | int, size: int, rows: int) -> Int[Array, "size"]:
-    """The rows of a step: consecutive places in an order of all rows that is drawn anew every epoch.
-
-    The order is a keyed bijection of {0..rows-1} evaluated only where it is needed: rounds of adding to one coordinate of a
-    grid a random function of the other, walked on until the place falls inside. Nothing of length N is sorted or stored.
-
-    >>> import jax, numpy as np
-    >>> rows = [batch_rows(jax.random.key(0), step, 3, 9) for step in range(3)]
-    >>> sorted(np.concatenate(rows).tolist())
-    [0, 1, 2, 3, 4, 5, 6, 7, 8]
-    """
-    per_epoch = rows // size
-    step = jnp.asarray(step, jnp.uint32)
-    side = max(int(np.ceil(np.sqrt(rows))), 1)
-    other = -(-rows // side)
-    seeds = jax.random.bits(jax.random.fold_in(key, step // per_epoch), (8,), jnp.uint32)
-
-    def shuffle(place: UInt32[Array, ""]) -> UInt32[Array, ""]:
-        a, b = place // other, place % other
-        for k in range(0, 8, 2):
-            a = (a + _mixed(b, seeds[k]) % side) % side
-            b = (b + _mixed(a, seeds[k + 1]) % other) % other
-        return a * other + b
-
-    def inside(place: UInt32[Array, ""]) -> UInt32[Array, ""]:
-        return jax.lax.while_loop(lambda p: p >= rows, shuffle, shuffle(place))
-
-    places = (step % per_epoch) * size + jnp.arange(size, dtype=jnp.uint32)
-    return jax.vmap(inside)(places).astype(jnp.int32)
-
-
-def _mixed(value: UInt32[Array, ""], seed: UInt32[Array, ""]) -> UInt32[Array, ""]:
-    """A 32-bit hash of a number under a seed (multiply, fold the high bits down, twice)."""
-    h = value * jnp.uint32(0x9E3779B1) ^ seed
-    h = (h ^ (h >> 16)) * jnp.uint32(0x85EBCA6B)
-    h = (h ^ (h >> 13)) * jnp.uint32(0xC2B2AE35)
-    return h ^ (h >> 16)
 
 
 def _tree(like: Any, constrain: Any) -> tuple[Tree, Float[Array, "d"]]:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from polystein import infer
 from polystein.gaussian_start import finite_start
 
 # Where the search begins ----------------------------------------------------------------------------------------------
@@ -54,3 +57,25 @@ def test_a_start_outside_of_the_support_is_moved_into_it():
 def test_no_start_is_said(evaluate: Callable, words: str):
     with pytest.raises(ValueError, match=words):
         finite_start(evaluate, np.zeros(2), AROUND)
+
+
+IMPROPER = {
+    "linear": lambda x: jnp.sum(x),
+    "upside down": lambda x: 0.5 * jnp.sum(x**2),
+    "one parameter free": lambda x: -0.5 * x[0] ** 2,
+    "tail too heavy": lambda x: -0.3 * jnp.log1p(jnp.sum(x**2)),
+}
+
+
+@pytest.mark.parametrize("name", IMPROPER)
+def test_a_density_without_an_integral_is_refused(name: str, key: jax.Array):
+    """And no warning on the way."""
+    with pytest.raises(ValueError, match=r"does not fall off.*coordinate \d of 2.*expected.*; give"):
+        infer(IMPROPER[name], jnp.zeros(2), key=key)
+
+
+def test_one_particle_is_at_the_mode(key: jax.Array):
+    post = infer(lambda x: -0.5 * (x - 3.0) ** 2, 0.0, key=key, particles=1)
+    np.testing.assert_allclose(post.particles, [[3.0]], atol=1e-3)
+    assert post.status.kind == "converged"
+    assert str(post.summary())

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from polystein import SVGD, Positive, Target, run
-from polystein.target import batch_rows
+from polystein.batches import batch_rows
 from tests.engine.common import SGD, SVGD_RBF, Pair
 
 # Orders of rows -------------------------------------------------------------------------------------------------------
@@ -278,6 +278,44 @@ def test_x64_switched_on_after_the_import():
     """As users do it: without the tests' hooks, with warnings as errors."""
     done = subprocess.run([sys.executable, "-W", "error", "-c", LATE], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+@jax.custom_vjp
+def halved(x: jax.Array) -> jax.Array:
+    """x / 2, with a rule for one derivative and none for two."""
+    return x / 2
+
+
+halved.defvjp(lambda x: (x / 2, None), lambda _, g: (g / 2,))
+
+
+def root(a: jax.Array) -> jax.Array:
+    """sqrt(a) by Newton's iteration until it rests: a loop that has no derivative backwards."""
+    return jax.lax.while_loop(lambda r: jnp.abs(r * r - a) > 1e-5 * a, lambda r: (r + a / r) / 2, a)
+
+
+def test_densities_without_second_or_backward_derivatives(rng: np.random.Generator, key: jax.Array):
+    x = jnp.asarray(rng.normal(size=(4, 2)), jnp.float32)
+    ruled = Target.of(lambda v: -jnp.sum(halved(v) ** 2), jnp.zeros(2))
+    np.testing.assert_allclose(ruled.score(x), -x / 2, rtol=1e-6)
+    assert not ruled.density.forward
+    looped = Target.of(lambda v: -root(1 + v @ v), jnp.zeros(2))
+    np.testing.assert_allclose(looped.score(x), -x / np.sqrt(1 + np.sum(x**2, 1))[:, None], rtol=1e-4, atol=1e-5)
+    assert looped.density.forward
+    likelihood = lambda v, y: -jax.vmap(lambda yi: root(1 + (yi - v) ** 2))(y)
+    batch = Target.minibatched(lambda v: -(v**2), likelihood, jnp.arange(4.0), 0.0, batch=2)
+    by_hand = lambda v: -2 * v + np.sum((np.arange(4.0) - v) / np.sqrt(1 + (np.arange(4.0) - v) ** 2))
+    v = jnp.array([[2.5]])
+    np.testing.assert_allclose(batch.score(v), [[by_hand(2.5)]], rtol=1e-3)
+    np.testing.assert_allclose(np.mean([batch.points(v, key, step).s for step in range(2)], 0), [[by_hand(2.5)]], rtol=1e-3)
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize("like", [np.zeros(2), {"a": jax.ShapeDtypeStruct((2,), np.float64)}], ids=["array", "shape"])
+def test_float64_without_x64_is_refused(like: Any):
+    with pytest.raises(TypeError, match=r"float64.*32 bit.*expected.*;.*jax_enable_x64"):
+        Target.of(lambda p: 0.0, like)
+    Target.of(lambda p: -(p["a"] ** 2), {"a": np.float64(0.0)})  # a number is a number
 
 
 # Mistakes -------------------------------------------------------------------------------------------------------------
