@@ -1,5 +1,6 @@
 """Polystein: posteriors from particles, moved by many kernels whose weights are learned from their Stein discrepancies."""
 
+from polystein import gof
 from polystein._types import Points
 from polystein.bijections import CorrelationCholesky, Interval, Ordered, Positive, Simplex, UnitInterval
 from polystein.discrepancy import (
@@ -80,6 +81,7 @@ __all__ = [
     "UnitInterval",
     "V",
     "check_model",
+    "gof",
     "infer",
     "ksd",
     "load",

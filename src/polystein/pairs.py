@@ -13,11 +13,13 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import lax
+from jaxtyping import Array, Int
 
 from polystein import _checks
 from polystein._types import Points
 
 Out = TypeVar("Out")
+T = TypeVar("T")
 Block = Callable[[Points, Points], Out]
 
 
@@ -99,3 +101,38 @@ def _split(points: Points, size: int) -> tuple[Points, Points]:
     blocks = points.x.shape[0] // size
     whole = jax.tree.map(lambda a: a[: blocks * size].reshape(blocks, size, *a.shape[1:]), points)
     return whole, jax.tree.map(lambda a: a[blocks * size :], points)
+
+
+def over_unordered(block: Callable[[T, T], Out], items: T, pads: T, *, size: int = 256) -> Out:
+    """Sum a symmetric block over all pairs of items, each unordered pair of blocks once: half the work, no n x n matrix.
+
+    With an odd number b of blocks, block r meets blocks r, r + 1, ..., r + (b - 1) / 2 round the circle; together these are
+    each unordered pair of blocks once. ``items`` is a tree of arrays with the items along their leading axes; ``block`` takes
+    two blocks and returns a tree of sums over their pairs. ``pads``, of which at most b - 1 are needed, fill up the last
+    block; ``block`` must count them for nothing.
+
+    >>> import jax.numpy as jnp
+    >>> x = jnp.arange(7.0)
+    >>> over_unordered(lambda a, b: jnp.sum(a[:, None] * b[None, :]), x, jnp.zeros(4), size=2).item()  # (0 + 1 + ... + 6)^2
+    441.0
+    """
+    n = jax.tree.leaves(items)[0].shape[0]
+    blocks = 1
+    while -(-n // blocks) > size:
+        blocks += 2
+    length = -(-n // blocks)
+    filled = jax.tree.map(lambda a, pad: jnp.concatenate([a, pad[: blocks * length - n]]), items, pads)
+    stacked = jax.tree.map(lambda a: a.reshape(blocks, length, *a.shape[1:]), filled)
+    at = lambda r: jax.tree.map(lambda a: a[r], stacked)
+    with_itself = lambda r: block(at(r), at(r))
+    if blocks == 1:
+        return with_itself(0)
+    half = (blocks - 1) // 2
+
+    def add(total: Out, k: Int[Array, ""]) -> tuple[Out, None]:
+        r, step = k // half, 1 + k % half
+        part = block(at(r), at((r + step) % blocks))
+        return jax.tree.map(lambda a, b: a + 2 * b, total, part), None
+
+    own = lax.scan(lambda total, r: (jax.tree.map(jnp.add, total, with_itself(r)), None), with_itself(0), jnp.arange(1, blocks))
+    return lax.scan(add, own[0], jnp.arange(blocks * half))[0]
