@@ -1,5 +1,7 @@
 """Models: log densities with what one wants of them, small."""
 
+from polystein.models.base import AbstractModel, Rows
 from polystein.models.gaussian import Gaussian
+from polystein.models.network import Network
 
-__all__ = ["Gaussian"]
+__all__ = ["AbstractModel", "Gaussian", "Network", "Rows"]
