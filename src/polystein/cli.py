@@ -32,9 +32,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Traceback (most recent call last):
     SystemExit: 2
     """
-    given = parser().parse_args(arguments)
+    commands = parser()
+    given = commands.parse_args(arguments)
     try:
         return given.run(given)
+    except argparse.ArgumentError as wrong:  # what only the command itself could see
+        commands.error(str(wrong))
     except KeyboardInterrupt as stop:
         return _complain(str(stop) or "interrupted", INTERRUPTED)
     except (ImportError, OSError) as trouble:

@@ -8,12 +8,12 @@ from typing import Any
 from polystein._types import Trace
 
 
-def bar(steps: int, done: int, wanted: bool | None) -> Any:
+def bar(steps: int, done: int, wanted: bool | None, unit: str = "step") -> Any:
     """A tqdm bar over steps: drawn if ``wanted``, not if not, and where a person looks on if None."""
-    show = _somebody_looks() if wanted is None else wanted
+    show = somebody_looks() if wanted is None else wanted
     from tqdm import tqdm
 
-    return tqdm(total=steps, initial=done, disable=not show, unit="step", dynamic_ncols=True)
+    return tqdm(total=steps, initial=done, disable=not show, unit=unit, dynamic_ncols=True)
 
 
 def describe(trace: Trace) -> str:
@@ -26,6 +26,7 @@ def describe(trace: Trace) -> str:
     return ", ".join(parts)
 
 
-def _somebody_looks() -> bool:
+def somebody_looks() -> bool:
+    """Whether standard error is a terminal, or this is a notebook."""
     shell = sys.modules.get("IPython") and getattr(sys.modules["IPython"], "get_ipython", lambda: None)()
     return bool(getattr(sys.stderr, "isatty", bool)()) or type(shell).__name__ == "ZMQInteractiveShell"

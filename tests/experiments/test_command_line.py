@@ -22,6 +22,8 @@ from polystein.experiments import command
         (["reproduce", "gaussian", "--trials", "many"], "many"),
         (["reproduce", "gaussian", "--seed", "-1"], "-1"),
         (["reproduce", "gaussian", "--colour"], "--colour"),
+        (["reproduce", "gaussian", "--methods", "HMC", "ours"], "'HMC': not known here; expected some of 'MK-SVGD'"),
+        (["reproduce", "paper", "--datasets", "iris"], "'iris': not known here; expected some of 'sigma-covariance'"),
     ],
 )
 def test_a_wrong_command_is_one_sentence(arguments, word, capsys):

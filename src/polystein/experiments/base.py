@@ -64,6 +64,15 @@ class AbstractExperiment(ABC):
     def batches(self, wishes: Wishes) -> Sequence[Batch]:
         """What there is to run. ``wishes`` name methods and data sets exactly, and may name some of other experiments."""
 
+    def prepare(self, wishes: Wishes) -> None:
+        """Called before anything runs, where something has to: load data sets, so that a missing one is seen early."""
+        from polystein.data import load
+        from polystein.data.catalogue import CATALOGUE
+
+        for name in wishes.datasets or self.datasets():
+            if name in CATALOGUE and name in self.datasets():
+                load(name, wishes.data)
+
     @abstractmethod
     def section(self, records: Sequence[Record], wishes: Wishes, figures: Path | None) -> Section:
         """What the records say; figures are saved into the folder ``figures``, and left out where it is None."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -94,6 +95,15 @@ class Section:
     figures: Sequence[Figure] = ()
     settings: Sequence[tuple[str, str]] = field(default=())
 
+    def brief(self) -> str:
+        """Title and verdicts, for a terminal.
+
+        >>> print(Section("A", "Words.", claims=[Claim("Faster", "it was not", Verdict.FAILS)]).brief())
+        A
+          does not hold   Faster: it was not
+        """
+        return "\n".join([self.title, *(f"  {c.verdict!s:<14}  {c.claim}: {c.found}" for c in self.claims)])
+
     def markdown(self) -> str:
         """The section as text; figures by the names of their files.
 
@@ -116,3 +126,12 @@ class Section:
         if self.settings:
             parts.append(markdown(["setting", "value"], [list(pair) for pair in self.settings]))
         return "\n\n".join(parts)
+
+
+def slug(title: str) -> str:
+    """A title as the name of a file, and of a place in a page.
+
+    >>> slug("Test RMSE (20 splits)")
+    'test-rmse-20-splits'
+    """
+    return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")
