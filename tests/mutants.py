@@ -133,7 +133,9 @@ MUTANTS = {
         "test_methods.py::test_lagged_moves_by_the_last_weights",
     ),
     "weights-first with stale weights": Mutant(
-        "bank.mix(after.w)", "bank.mix(memory.w)", "test_methods.py::test_order_of_weighing_and_moving"
+        "before = self.weights(swarm.sums(bank), before)",
+        "self.weights(swarm.sums(bank), before)",
+        "test_methods.py::test_order_of_weighing_and_moving",
     ),
     "a run that descends": Mutant(
         "optim.update(-velocity", "optim.update(velocity", "test_methods.py::test_a_run_of_one_particle_is_gradient_ascent"

@@ -1,6 +1,7 @@
 """Independent answers, each the plainest that is right: textbook formulas, pair by pair autodiff, closed forms.
 
-Nothing here is taken from the library but the names of its classes and of their hyper-parameters.
+Nothing here is taken from the library but the names of its classes and of their hyper-parameters, and the formula k of a
+kernel that no textbook has.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+
+from polystein.kernels import AbstractRadial
 
 # k as a function of r = |x - y|; the kernel is only asked for its hyper-parameters.
 RADIAL: dict[str, Callable[[Any, jax.Array], jax.Array]] = {
@@ -58,10 +61,15 @@ def radial_jet(f: Callable[[jax.Array], jax.Array], y: jax.Array, x: jax.Array, 
 
 
 def jet_of(kernel: Any) -> Callable[[jax.Array, jax.Array], PairJet]:
-    """The textbook's derivatives where the textbook has the kernel, else those of ``kernel.__call__``."""
+    """The textbook's derivatives where the textbook has the kernel.
+
+    Else those of its own formula: in r for a radial kernel, whose own derivatives are written in r^2.
+    """
     name = type(kernel).__name__
     if name in RADIAL:
         return lambda y, x: radial_jet(lambda r: RADIAL[name](kernel, r), y, x)
+    if isinstance(kernel, AbstractRadial):
+        return lambda y, x: radial_jet(lambda r: kernel.profile(r**2).value, y, x)
     if name in INNER:
         return lambda y, x: pair_jet(lambda a, b: INNER[name](kernel, a, b), y, x)
     return lambda y, x: pair_jet(kernel, y, x)
@@ -124,7 +132,7 @@ BANDWIDTHS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "LiuWang": lambda x: np.median(_squares(x, all_pairs=True)) / np.log(len(x) + 1),
     "NumPyro": lambda x: np.median(np.sqrt(_squares(x, all_pairs=True))) ** 2 / np.log(len(x)),
     "BlackJAX": lambda x: np.median(np.sqrt(_squares(x, all_pairs=False))) ** 2 / np.log(len(x)),
-    "MatrixSVGD": lambda x: np.median(_squares(x, all_pairs=True)),
+    "MatrixSVGDMedian": lambda x: np.median(_squares(x, all_pairs=True)),
     "PyroPerDimension": lambda x: np.array(
         [
             np.sort(_squares(column[:, None], all_pairs=False))[(len(x) * (len(x) - 1) // 2 - 1) // 2] / np.log(len(x) + 1)

@@ -17,7 +17,7 @@ from jaxtyping import Array, Float
 
 from polystein._types import Points, Scalar
 from polystein.discrepancy import sweep
-from polystein.kernels import IMQ, AbstractPlacement, Bank, MatrixSVGD
+from polystein.kernels import IMQ, AbstractPlacement, Bank, MatrixSVGDMedian
 from polystein.pairs import default_pairs
 
 ALONE, ALIKE = (
@@ -83,7 +83,7 @@ def independent_ksd(x: Float[Array, "n d"], s: Float[Array, "n d"]) -> tuple[Sca
     """
     scale = jnp.maximum(jnp.std(x, 0, keepdims=True), jnp.finfo(x.dtype).tiny)
     points = Points.of(x / scale, s * scale)
-    sums = sweep(Bank(IMQ(MatrixSVGD()(points.x))), points, default_pairs(x.shape[0]))
+    sums = sweep(Bank(IMQ(MatrixSVGDMedian()(points.x))), points, default_pairs(x.shape[0]))
     return jnp.sqrt(sums.v[0]), jnp.sqrt(jnp.mean(sums.diagonal) / x.shape[0])
 
 

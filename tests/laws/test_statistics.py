@@ -165,6 +165,14 @@ def test_noisy_scores_meet_in_no_product(cls):
     np.testing.assert_allclose(value(2.0) - value(1.0), value(1.0) - value(0.0), rtol=1e-9, atol=1e-12)
 
 
+@over(AbstractStatistic, only=lambda cls: not issubclass(cls, AbstractSweep))
+def test_statistics_of_few_pairs_take_any_number_of_points(cls, rng):
+    """n (n - 1) of 1e5 points is beyond 32-bit integers."""
+    x = jnp.asarray(rng.standard_normal((100_000, 2)), jnp.float32)
+    found = ksd(x, -x, IMQ(), statistic=make(cls))
+    assert abs(found.value) < bound(1) * found.standard_error
+
+
 @over(AbstractStatistic)
 def test_a_bank_of_one_is_its_kernel(cls, rng):
     """ksd of a kernel, of a bank of it, and mksd of unit weight are one number."""

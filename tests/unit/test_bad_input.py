@@ -19,7 +19,7 @@ import polystein as ps
 from polystein.kernels import (
     BlackJAX,
     LiuWang,
-    MatrixSVGD,
+    MatrixSVGDMedian,
     NumPyro,
     Octaves,
     PyroPerDimension,
@@ -358,7 +358,12 @@ BANDWIDTHS = [
     *points_cases("LiuWang", lambda x: LiuWang()(x)),
     *(
         case
-        for name, rule in {"NumPyro": NumPyro, "BlackJAX": BlackJAX, "Pyro": PyroPerDimension, "MatrixSVGD": MatrixSVGD}.items()
+        for name, rule in {
+            "NumPyro": NumPyro,
+            "BlackJAX": BlackJAX,
+            "Pyro": PyroPerDimension,
+            "MatrixSVGDMedian": MatrixSVGDMedian,
+        }.items()
         for case in points_cases(name, lambda x, rule=rule: rule()(x))
         if case.id.endswith((" 1d", " nan", " integers", " no rows"))
     ),

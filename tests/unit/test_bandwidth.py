@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from polystein import IMQ, RBF, Bank, DyadicLadder, Matern52, QuantileLadder
-from polystein.kernels import AbstractBandwidth, BlackJAX, LiuWang, MatrixSVGD, NumPyro, PyroPerDimension
+from polystein.kernels import AbstractBandwidth, BlackJAX, LiuWang, MatrixSVGDMedian, NumPyro, PyroPerDimension
 
 
 def all_pairs(x: np.ndarray) -> list[float]:
@@ -38,7 +38,7 @@ TABLE: dict[type[AbstractBandwidth], Callable[[np.ndarray], object]] = {
     NumPyro: lambda x: np.median(np.sqrt(all_pairs(x))) ** 2 / np.log(len(x)),
     BlackJAX: lambda x: np.median(np.sqrt(upper_pairs(x))) ** 2 / np.log(len(x)),
     PyroPerDimension: lambda x: [or_one(lower_median(upper_pairs(c[:, None])) / np.log(len(x) + 1)) for c in x.T],
-    MatrixSVGD: lambda x: np.median(all_pairs(x)),
+    MatrixSVGDMedian: lambda x: np.median(all_pairs(x)),
 }
 RULES = pytest.mark.parametrize("rule", TABLE, ids=lambda rule: rule.__name__)
 
@@ -104,7 +104,7 @@ def test_beyond_points_it_is_the_rule_of_those_at_an_even_stride(rule: type[Abst
     n, points = 50, 12
     x = rng.normal(size=(n, 2)).astype(np.float32)
     some = x[[k * n // points for k in range(points)]]
-    divisor = {LiuWang: lambda n: np.log(n + 1), PyroPerDimension: lambda n: np.log(n + 1), MatrixSVGD: lambda n: 1.0}
+    divisor = {LiuWang: lambda n: np.log(n + 1), PyroPerDimension: lambda n: np.log(n + 1), MatrixSVGDMedian: lambda n: 1.0}
     log = divisor.get(rule, np.log)
     h = rule(points=points)(jnp.asarray(x))
     np.testing.assert_allclose(h, expected(rule, some) * log(points) / log(n), rtol=3e-6)
@@ -115,7 +115,7 @@ def test_beyond_points_it_is_the_rule_of_those_at_an_even_stride(rule: type[Abst
 def test_error_of_the_subsampled_median(d: int, rng: np.random.Generator):
     """Against the asymptotic s.d. of the median of r^2 between normal points; in one dimension 1.5 / sqrt(points)."""
     repetitions, n, points = 40, 1000, 128
-    rule, errors = jax.jit(MatrixSVGD(points=points)), []
+    rule, errors = jax.jit(MatrixSVGDMedian(points=points)), []
     for _ in range(repetitions):
         x = rng.normal(size=(n, d)).astype(np.float32)
         squares = np.sum(x**2, 1)
@@ -137,7 +137,7 @@ def test_dyadic_ladder_values(rng: np.random.Generator):
     np.testing.assert_allclose([k.h for k in bank], expected(LiuWang, x) * 2.0 ** np.arange(-4, 6), rtol=3e-6)
 
 
-@pytest.mark.parametrize("rule", [LiuWang, NumPyro, BlackJAX, MatrixSVGD], ids=lambda rule: rule.__name__)
+@pytest.mark.parametrize("rule", [LiuWang, NumPyro, BlackJAX, MatrixSVGDMedian], ids=lambda rule: rule.__name__)
 def test_dyadic_ladder_is_centred_by_its_rule(rule: type[AbstractBandwidth], rng: np.random.Generator):
     x = rng.normal(size=(8, 3)).astype(np.float32)
     bank = DyadicLadder(rule(), low=1, high=2).at(jnp.asarray(x))

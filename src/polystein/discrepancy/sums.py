@@ -59,7 +59,7 @@ class Sums(eqx.Module):
 
 def hoeffding(n: Scalar | int, zeta_1: Float[Array, "m"], zeta_2: Float[Array, "m"]) -> Float[Array, "m"]:
     """Var U = (4 (n - 2) zeta_1 + 2 zeta_2) / (n (n - 1)), with zeta_1 = Cov(u(x, x'), u(x, x'')) and zeta_2 = Var u."""
-    return (4 * (n - 2) * zeta_1 + 2 * zeta_2) / (n * (n - 1))
+    return (4 * (n - 2) * zeta_1 + 2 * zeta_2) / n / (n - 1)
 
 
 def row_sums(bank: Bank, tile: Tile) -> tuple[Float[Array, "a m"], Float[Array, "a m"]]:

@@ -23,7 +23,7 @@ from polystein.discrepancy import Scored
 from polystein.gof.bootstrap import WildBootstrap
 from polystein.gof.inputs import draws_of, level_of, prepared, standardised
 from polystein.gof.result import Contributions, GoodnessOfFit
-from polystein.kernels import RBF, AbstractKernel, MatrixSVGD, as_kernel
+from polystein.kernels import RBF, AbstractKernel, MatrixSVGDMedian, as_kernel
 from polystein.stein import drift_of_pair
 
 STEPS, RATE = 200, 0.05  # of Adam, in standardised coordinates
@@ -108,7 +108,7 @@ def _fssd(
     learn: Points, test: Points, kernel: AbstractKernel | None, key: Key, locations: int, bootstraps: int
 ) -> tuple[Probe, Scalar, Scalar, Array, Array, Array]:
     first = learn.x[:: learn.x.shape[0] // locations][:locations]
-    start = Probe(first, jnp.log(MatrixSVGD()(learn.x)), kernel)
+    start = Probe(first, jnp.log(MatrixSVGDMedian()(learn.x)), kernel)
     free = lambda probe: (probe.v, probe.log_h)
     low, high = jnp.min(learn.x, 0, keepdims=True), jnp.max(learn.x, 0, keepdims=True)  # beyond, a ratio of two nothings
     loss = lambda part: -eqx.tree_at(free, start, part).power(learn)

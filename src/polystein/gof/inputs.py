@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 from polystein._checks import sample_with_scores, whole, within
 from polystein._types import Points, Scalar, Vector, scores_at
 from polystein.discrepancy import Scored
-from polystein.kernels import IMQ, AbstractKernel, Bank, MatrixSVGD, as_bank, check_kernels
+from polystein.kernels import IMQ, AbstractKernel, Bank, MatrixSVGDMedian, as_bank, check_kernels
 
 REPEATS = 0.01  # the share of rows that may repeat others: on a line, float32 has no more than some millions of places
 
@@ -71,7 +71,7 @@ def placed(points: Points, kernel: AbstractKernel | Bank | None, *, octaves: tup
     """
     if kernel is None:
         points = standardised(points)
-        h = MatrixSVGD()(points.x)
+        h = MatrixSVGDMedian()(points.x)
         return points, Bank(*(IMQ(h * 4.0**k) for k in range(octaves[0], octaves[1] + 1)))
     bank = as_bank(Bank(kernel) if isinstance(kernel, AbstractKernel) else kernel)
     check_kernels(bank, points.x)

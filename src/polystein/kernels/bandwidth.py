@@ -8,7 +8,7 @@ No two libraries agree on "the median heuristic". With R the set of squared dist
 | ``NumPyro`` | all n^2, the zeros too | (med r)^2 | log n |
 | ``BlackJAX`` | i < j | (med r)^2 | log n |
 | ``PyroPerDimension`` | i < j, each coordinate by itself | lower median of r_d^2 | log(n + 1) |
-| ``MatrixSVGD`` | all n^2, the zeros too | med r^2 | 1 |
+| ``MatrixSVGDMedian`` | all n^2, the zeros too | med r^2 | 1 |
 
 Each is a bandwidth h of exp(-r^2/h). The median is exact up to ``points`` particles; beyond, it is that of ``points``
 of them at an even stride: deterministic, with a relative error of about 1.5/sqrt(points) in one dimension, 1.1/sqrt(points)
@@ -122,11 +122,11 @@ class PyroPerDimension(AbstractBandwidth):
         return jax.vmap(lower, 1)(x) / math.log(x.shape[0] + 1)
 
 
-class MatrixSVGD(AbstractBandwidth):
+class MatrixSVGDMedian(AbstractBandwidth):
     """h = med r^2 over all n^2 pairs, undivided (Wang et al. 2019, as published in code).
 
     >>> import jax.numpy as jnp
-    >>> float(MatrixSVGD()(jnp.array([[0.0], [1.0], [3.0]])))
+    >>> float(MatrixSVGDMedian()(jnp.array([[0.0], [1.0], [3.0]])))
     1.0
     """
 
