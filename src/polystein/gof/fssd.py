@@ -117,7 +117,7 @@ def _fssd(
     def step(carry: tuple, _: None) -> tuple[tuple, None]:
         part, memory = carry
         change, memory = adam.update(jax.grad(loss)(part), memory)
-        v, log_h = optax.apply_updates(part, change)
+        v, log_h = eqx.apply_updates(part, change)
         return ((jnp.clip(v, low, high), jnp.clip(log_h, start.log_h - WIDE, start.log_h + WIDE)), memory), None
 
     probe = eqx.tree_at(free, start, lax.scan(step, (free(start), adam.init(free(start))), None, STEPS)[0][0])
