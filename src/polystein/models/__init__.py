@@ -2,6 +2,7 @@
 
 from polystein.models.base import AbstractModel, Rows
 from polystein.models.gaussian import Gaussian
+from polystein.models.logistic import Logistic
 from polystein.models.network import Network
 
-__all__ = ["AbstractModel", "Gaussian", "Network", "Rows"]
+__all__ = ["AbstractModel", "Gaussian", "Logistic", "Network", "Rows"]
