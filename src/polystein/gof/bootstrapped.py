@@ -44,8 +44,9 @@ def trial(
     (1,)
     """
     forms = quadratic_forms(bank, points, null.signs(key, points, bootstraps))
-    t = aggregate(forms.u, forms.deviation)
-    return Trial(t[0], jnp.mean(t >= t[0]), forms.u[:, 0], forms.deviation, forms.p_values)
+    deviation = forms.spread if null.chains else forms.deviation
+    t = aggregate(forms.u, deviation)
+    return Trial(t[0], jnp.mean(t >= t[0]), forms.u[:, 0], deviation, forms.p_values)
 
 
 def ksd_test(

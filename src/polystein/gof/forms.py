@@ -14,10 +14,15 @@ from polystein.stein import Tile
 
 
 class Forms(NamedTuple):
-    """U_i of the sample (column 0) and of every bootstrap draw, and the null s.d. of U_i, for each kernel i."""
+    """U_i of the sample (column 0) and of every bootstrap draw, and the s.d. of U_i over all signs, for each kernel i."""
 
     u: Float[Array, "m c"]
     deviation: Float[Array, "m"]
+
+    @property
+    def spread(self) -> Float[Array, "m"]:
+        """The root mean square of the draws: their s.d. whatever way the signs were drawn."""
+        return jnp.sqrt(jnp.mean(self.u[:, 1:] ** 2, 1))
 
     @property
     def p_values(self) -> Float[Array, "m"]:
@@ -56,4 +61,4 @@ def quadratic_forms(bank: Bank, points: Points, signs: Float[Array, "n b"]) -> F
 
     total, squares = over_unordered(block, (points, w), (mirrored, jnp.zeros((pads, w.shape[1]), dtype)))
     pairs = n * (n - 1)
-    return Forms(total / pairs, jnp.sqrt(2 * squares / pairs) / n)
+    return Forms(total / pairs, jnp.sqrt(2 * squares) / pairs)
