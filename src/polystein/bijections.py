@@ -81,8 +81,12 @@ class Interval(AbstractBijection):
     high: float = eqx.field(static=True, default=1.0)
 
     def __check_init__(self) -> None:
-        numbers = all(isinstance(edge, int | float | np.number) for edge in (self.low, self.high))
-        if not numbers or not (np.isfinite(self.low) and np.isfinite(self.high) and self.low < self.high):
+        if not all(isinstance(edge, int | float | np.number) for edge in (self.low, self.high)):
+            raise TypeError(
+                f"Interval({self.low!r}, {self.high!r}) has an edge that is no number; expected two numbers low < high; "
+                "write Interval(0.0, 1.0), for example"
+            )
+        if not (np.isfinite(self.low) and np.isfinite(self.high) and self.low < self.high):
             raise ValueError(
                 f"Interval({self.low!r}, {self.high!r}) is empty or unbounded; expected low < high, both finite; see Positive"
             )

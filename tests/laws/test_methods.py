@@ -76,7 +76,7 @@ def test_one_particle_is_gradient_ascent(method, rng):
 def test_a_bank_of_one_is_svgd(weights, lagged, rng):
     swarm = swarm_of(rng.standard_normal((5, 2)))
     expected = two_steps(SVGD(IMQ(2.0)), swarm)[:2]
-    found = two_steps(MKSVGD(Bank(IMQ(2.0)), weights(), lagged), swarm)[:2]
+    found = two_steps(MKSVGD(Bank(IMQ(2.0)), weights(), balance=0.0, lagged=lagged), swarm)[:2]
     np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-14)
 
 
@@ -96,7 +96,7 @@ def test_lagged_moves_by_the_last_weights(rng):
     """phi = sum_i w_i phi_i with the weights it reports, which are even at the first step."""
     swarm, bank = swarm_of(rng.standard_normal((5, 2))), Bank.dyadic(1.0, -1, 1)
     each = jnp.stack([swarm.drift(kernel) for kernel in bank])
-    first, second, w = two_steps(MKSVGD(bank, Argmax()), swarm)
+    first, second, w = two_steps(MKSVGD(bank, Argmax(), balance=0.0), swarm)
     np.testing.assert_allclose(first, each.sum(0) / np.sqrt(3), rtol=1e-12, atol=1e-14)
     np.testing.assert_allclose(second, jnp.tensordot(w, each, 1), rtol=1e-12, atol=1e-14)
 

@@ -93,6 +93,7 @@ class MKSVGD(AbstractMethod):
             before = self.weights(swarm.sums(bank), before)
         phi, sums = swarm.drift_and_sums(bank, before.w, memory.balance)
         after = self.weights(sums, before) if self.lagged else before
-        step = self.balance.astype(swarm.x.dtype) * (1 - swarm.stein_ratio())
+        spread = jnp.where(swarm.points.count > 1, swarm.stein_ratio(), 1)  # one particle has none
+        step = self.balance.astype(swarm.x.dtype) * (1 - spread)
         balance = jnp.clip(memory.balance + step, 0, MOST)
         return phi, Memory(after, balance), {"weights": before.w, "ksd": sums.u, "balance": memory.balance}
