@@ -10,10 +10,11 @@ from typing import Any
 
 from polystein.data import Damaged
 from polystein.experiments.base import AbstractExperiment, Batch, Wishes
+from polystein.experiments.covtype import Covtype
 from polystein.experiments.gaussian import GaussianToy
 from polystein.experiments.records import Record, Records
 
-EXPERIMENTS: tuple[type[AbstractExperiment], ...] = (GaussianToy,)
+EXPERIMENTS: tuple[type[AbstractExperiment], ...] = (GaussianToy, Covtype)
 ALL = "paper"
 UNUSABLE = 2  # the exit status where a data set is missing or damaged
 
