@@ -1,6 +1,6 @@
 """Polystein: posteriors from particles, moved by many kernels whose weights are learned from their Stein discrepancies."""
 
-from polystein import gof
+from polystein import gof, thinning
 from polystein._types import Points
 from polystein.bijections import CorrelationCholesky, Interval, Ordered, Positive, Simplex, UnitInterval
 from polystein.discrepancy import (
@@ -40,6 +40,7 @@ from polystein.pairs import Dense, Tiled
 from polystein.posterior import Posterior, load
 from polystein.run import run
 from polystein.target import Target
+from polystein.thinning import recombine, stein_weights, thin
 
 __all__ = [
     "IMQ",
@@ -87,6 +88,10 @@ __all__ = [
     "load",
     "max_mksd",
     "mksd",
+    "recombine",
     "run",
+    "stein_weights",
+    "thin",
+    "thinning",
 ]
 __version__ = "0.1.0"

@@ -23,6 +23,7 @@ from polystein.kernels.base import (
     derivatives,
 )
 from polystein.kernels.inner import Linear, Polynomial
+from polystein.kernels.metric import Metric
 from polystein.kernels.pointwise import Function, Product, Stretch, Transformed
 from polystein.kernels.radial import IMQ, RBF, Laplace, Matern32, Matern52, RationalQuadratic, SmoothLaplace
 from polystein.kernels.smoothness import check_kernels
@@ -49,6 +50,7 @@ __all__ = [
     "Matern32",
     "Matern52",
     "MatrixSVGDMedian",
+    "Metric",
     "Mixture",
     "NumPyro",
     "Octaves",
