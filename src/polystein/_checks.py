@@ -5,9 +5,13 @@ Values that are being traced have no value yet and pass; every public entrance c
 
 from __future__ import annotations
 
+import inspect
 import operator
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -70,7 +74,7 @@ def within(name: str, low: float, high: float) -> Converter:
 def share(name: str) -> Converter:
     """A converter to a number in [0, 1)."""
     holds = lambda a: (a >= 0) & (a < 1)
-    expected = "a share, a number in [0, 1), 0 keeping nothing"
+    expected = "a share, a number in [0, 1)"
     return partial(_convert, name, holds, expected, f"try {name}=0.9", "give one number")
 
 
@@ -138,15 +142,45 @@ def instance(what: str, *bases: type, example: str) -> Callable[[Any], Any]:
     return convert
 
 
-def function(what: str, *others: type, example: str) -> Callable[[Any], Any]:
+def function(what: str, *others: type, example: str, arguments: int = 1) -> Callable[[Any], Any]:
     """A converter that lets callables through, unless they are instances of ``others``, callable for other reasons."""
 
     def convert(value: Any) -> Any:
         if not callable(value) or isinstance(value, others):
             raise TypeError(f"{brief(value)} was given; expected {what}; write {example}")
+        if wrong := cannot_take(value, *range(arguments)):
+            raise TypeError(f"{brief(value)} cannot be called so ({wrong}); expected {what}; write {example}")
         return value
 
     return convert
+
+
+def cannot_take(function: Callable[..., Any], *arguments: Any) -> str:
+    """Why a function cannot be called with these arguments, empty where it can; some have no signature to look at."""
+    try:
+        inspect.signature(function).bind(*arguments)
+    except TypeError as wrong:
+        return str(wrong)
+    except ValueError:
+        pass
+    return ""
+
+
+@contextmanager
+def tracing(name: str) -> Iterator[None]:
+    """Calls a user's function; what a function that is no pure JAX raises is said in a sentence."""
+    try:
+        yield
+    except (
+        jax.errors.TracerArrayConversionError,
+        jax.errors.TracerBoolConversionError,
+        jax.errors.ConcretizationTypeError,
+    ) as wrong:
+        raise TypeError(
+            f"{name} uses the value of an argument while it is being traced ({type(wrong).__name__}), as numpy and if do; "
+            "expected pure JAX; "
+            "use jnp in place of np, jnp.where in place of if, lax.fori_loop in place of a loop over values"
+        ) from wrong
 
 
 def random_key(key: Any) -> Any:
@@ -159,6 +193,13 @@ def random_key(key: Any) -> Any:
     if not (typed or (raw and shape == (2,))):
         raise TypeError(f"key={brief(key)} is no random key; expected one of jax.random; write key=jax.random.key(0)")
     return key
+
+
+def path(value: Any, name: str = "path") -> Path:
+    """The path of a file."""
+    if not isinstance(value, str | os.PathLike):
+        raise TypeError(f"{name}={brief(value)} is no path; expected the name of a file; write 'run.npz'")
+    return Path(value)
 
 
 # Points

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -91,27 +90,14 @@ def is_function(name: str, function: Any) -> None:
 def shapes_of(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
     """The shapes that a function returns, by tracing it; what goes wrong there is said in a sentence."""
     is_function(name, function)
-    try:
-        inspect.signature(function).bind(*arguments)
-    except TypeError as wrong:
+    if wrong := _checks.cannot_take(function, *arguments):
         raise TypeError(
             f"{name} cannot be called with {len(arguments)} argument(s) ({wrong}); expected a function of one tree, "
             f"{'the parameters' if len(arguments) == 1 else 'the parameters and the rows'}; close over data with a lambda"
-        ) from None
-    except ValueError:
-        pass  # some callables have no signature to look at
+        )
     try:
-        return jax.eval_shape(function, *arguments)
-    except (
-        jax.errors.TracerArrayConversionError,
-        jax.errors.TracerBoolConversionError,
-        jax.errors.ConcretizationTypeError,
-    ) as wrong:
-        raise TypeError(
-            f"{name} uses the value of a parameter while it is being traced ({type(wrong).__name__}), as numpy and if do; "
-            "expected pure JAX; "
-            "use jnp in place of np, jnp.where in place of if, lax.fori_loop in place of a loop over values"
-        ) from wrong
+        with _checks.tracing(name):
+            return jax.eval_shape(function, *arguments)
     except TypeError as wrong:
         if "valid JAX type" not in str(wrong):
             raise

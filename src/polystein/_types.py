@@ -42,10 +42,13 @@ class Points(eqx.Module):
     ) -> Points:
         """Number the points 0..n-1; ``halves`` are two independent score estimates, their mean being s."""
         x = float_rows(x, "particles")
+        if halves is not None and not (isinstance(halves, tuple) and len(halves) == 2):
+            raise ValueError(f"halves of {len(halves)} scores; expected two independent estimates; pass (first, second)")
         left, right = (None, None) if halves is None else (scores_at(x, half) for half in halves)
-        if live is not None and jnp.shape(live) != x.shape[:1]:
+        if live is not None and (jnp.shape(live) != x.shape[:1] or not jnp.issubdtype(jnp.result_type(live), bool)):
             raise ValueError(
-                f"live of shape {jnp.shape(live)} for {x.shape[0]} points; expected shape {x.shape[:1]}; give one bool a point"
+                f"live of shape {jnp.shape(live)} and dtype {jnp.result_type(live)} for {x.shape[0]} points; expected shape "
+                f"{x.shape[:1]} and bool; give one True or False a point"
             )
         return Points(x, scores_at(x, s), jnp.arange(x.shape[0]), left, right, live)
 

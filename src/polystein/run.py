@@ -163,9 +163,7 @@ def checkpoint_file(path: Any) -> Path | None:
     """A file in an existing folder, or none."""
     if path is None:
         return None
-    if not isinstance(path, str | os.PathLike):
-        raise TypeError(f"checkpoint={_checks.brief(path)} is no path; expected the name of a file; write 'run.npz'")
-    path = Path(path)
+    path = _checks.path(path, "checkpoint")
     if path.is_dir() or not path.parent.is_dir():
         trouble = "is a folder" if path.is_dir() else f"lies in {path.parent}, which is no folder"
         raise ValueError(f"checkpoint={str(path)!r} {trouble}; expected a file in an existing folder; name one like 'run.npz'")

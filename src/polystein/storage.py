@@ -22,6 +22,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from polystein import _checks
+
 MANIFEST = "manifest"
 DAMAGE = (  # what reading a file with arbitrary bytes in it was seen to raise
     zipfile.BadZipFile,
@@ -42,7 +44,7 @@ DAMAGE = (  # what reading a file with arbitrary bytes in it was seen to raise
 
 def write(path: str | os.PathLike[str], arrays: Mapping[str, Any], manifest: Mapping[str, Any]) -> None:
     """Write arrays and a JSON manifest to ``path``, atomically."""
-    path = Path(path)
+    path = _checks.path(path)
     if not path.parent.is_dir():
         raise FileNotFoundError(
             f"{path} cannot be written: there is no folder {path.parent}; expected an existing one; create it first"
@@ -71,7 +73,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 
 def read(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """The arrays and the manifest of a file of this ``kind``; a sentence where it is damaged or of another kind."""
-    path = Path(path)
+    path = _checks.path(path)
     if not path.is_file():
         raise FileNotFoundError(f"{path} is not there; expected a file that polystein wrote ({kind}); check the path")
     try:

@@ -290,6 +290,7 @@ KERNELS = [
         r"expected",
         r"same|pass|give|use",
     ),
+    wrong_value("gram of nan", lambda: ps.RBF().gram(NAN, X), r"x\[3, 1\] is nan", r"finite", r"drop the row"),
     wrong_type("Product with a number", lambda: ps.Product(ps.RBF(), 2.0), r"2\.0", r"kernel", r"RBF\(|\*|scal"),
     wrong_type(
         "Product with a function", lambda: ps.Product(bare_laplace, ps.RBF()), r"bare_laplace", r"kernel", r"Function\("
@@ -301,6 +302,28 @@ KERNELS = [
         r"map|array",
         r"function|callable",
         r"lambda",
+    ),
+    wrong_type(
+        "Transformed in numpy",
+        lambda: ps.ksd(X, -X, ps.Transformed(ps.RBF(), map=lambda x: np.tanh(np.asarray(x)))),
+        r"map uses the value",
+        r"pure JAX",
+        r"jnp in place of np",
+    ),
+    wrong_type(
+        "Transformed by a function of two points",
+        lambda: ps.Transformed(ps.RBF(), map=lambda x, y: x),
+        r"'y'",
+        r"a function of a point",
+        r"map=lambda x",
+    ),
+    wrong_type("Function of one point", lambda: ps.Function(lambda x: 1.0), r"too many", r"two points", r"Function\(lambda x"),
+    wrong_type(
+        "Function in numpy",
+        lambda: ps.ksd(X, -X, ps.Function(lambda x, y: float(np.exp(-np.sum((x - y) ** 2))))),
+        r"function uses the value",
+        r"pure JAX",
+        r"jnp in place of np",
     ),
     wrong_type("Function of a number", lambda: ps.Function(2.0), r"2\.0", r"function|callable", r"lambda"),
     wrong_value(
@@ -330,6 +353,8 @@ BANKS = [
     wrong_type("bank of a bank", lambda: ps.Bank(ps.Bank.dyadic()), r"Bank", r"kernels", r"Bank\(|\*"),
     wrong_type("bank of a ladder", lambda: ps.Bank(ps.DyadicLadder()), r"DyadicLadder", r"kernels", r"\.at\(|Bank\("),
     *kernel_cases("bank of a", lambda k: ps.Bank(ps.RBF(), k)),
+    wrong_type("bank indexed by a name", lambda: ps.Bank.dyadic()["rbf"], r"'rbf'", r"int", r"kernel=0"),
+    wrong_type("bank indexed by a slice", lambda: ps.Bank.dyadic()[1:3], r"slice\(1, 3", r"int", r"kernel=0"),
     *positive_cases("Bank.dyadic h", lambda h: ps.Bank.dyadic(h)),
     wrong_value("Bank.dyadic vector", lambda: ps.Bank.dyadic([1.0, 2.0]), r"\(2,\)|\[1", r"one |number|scalar", r"Bank\("),
     wrong_value(
@@ -527,6 +552,21 @@ DISCREPANCIES = [
         r"\(6,\)",
         r"one|per|give|mask",
     ),
+    wrong_value(
+        "Points with one half",
+        lambda: ps.Points.of(X, X, halves=(X,)),
+        r"halves of 1 ",
+        r"two independent",
+        r"\(first, second\)",
+    ),
+    wrong_value(
+        "Points with halves in one array",
+        lambda: ps.Points.of(X, X, halves=X),
+        r"halves of 6",
+        r"two independent",
+        r"\(first, ",
+    ),
+    wrong_value("Points with live numbers", lambda: ps.Points.of(X, X, live=np.arange(6)), r"dtype int", r"bool", r"True or"),
     *(case for case in points_cases("Points", lambda x: ps.Points.of(x, x)) if case.id.endswith((" 1d", " integers"))),
 ]
 
@@ -578,6 +618,8 @@ METHODS = [
     *nonpositive_cases("Softmax temperature", lambda t: Softmax(temperature=t)),
     wrong_type("Ascent step size", lambda: Ascent(optim=0.05), r"0\.05", r"optax|optimiser", r"optax\."),
     wrong_type("Ascent uncalled", lambda: Ascent(optim=optax.adagrad), r"adagrad", r"optax|optimiser", r"optax\.|call"),
+    wrong_type("MKSVGD lagged string", lambda: ps.MKSVGD(lagged="no"), r"'no'", r"True or False", r"lagged=True"),
+    wrong_value("MKSVGD balance negative", lambda: ps.MKSVGD(balance=-1), r"balance=-1", r"\[0, 1\)", r"try balance"),
     wrong_type("MKSVGD bank kernel", lambda: ps.MKSVGD(ps.RBF()), r"RBF", r"[Bb]ank", r"Bank\("),
     wrong_type("MKSVGD bank list", lambda: ps.MKSVGD([ps.RBF(), ps.IMQ()]), r"RBF", r"[Bb]ank", r"Bank\("),
     wrong_type("MKSVGD bank class", lambda: ps.MKSVGD(ps.DyadicLadder), r"DyadicLadder", r"[Bb]ank", r"DyadicLadder\(\)"),
@@ -954,6 +996,7 @@ RUNS = [
     wrong_type("run callback alone", lambda: run(callbacks=print), r"print", r"functions|list|sequence", r"\[|list"),
     wrong_type("run callbacks called", lambda: run(callbacks=[print("", end="")]), r"None", r"function", r"\[|list|lambda"),
     wrong_type("run checkpoint number", lambda: run(checkpoint=3), r"3", r"path|file", r"checkpoint="),
+    wrong_type("load a number", lambda: ps.load(3), r"path=3", r"name of a file", r"write"),
     wrong_type("run geometry string", lambda: run(geometry="whiten"), r"'whiten'", r"geometry", r"\(\)|write"),
     wrong_value("Tiled rows 0", lambda: ps.Tiled(rows=0), r"0", r"at least 1", r"try"),
     wrong_value("Tiled cols negative", lambda: ps.Tiled(cols=-4), r"-4", r"at least 1", r"try"),

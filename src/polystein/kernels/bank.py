@@ -182,6 +182,7 @@ class Bank(eqx.Module):
 
     def __getitem__(self, i: int) -> AbstractKernel:
         """The i-th kernel."""
+        i = whole("kernel", example=0)(i)
         if not -len(self) <= i < len(self):
             raise IndexError(f"kernel {i} of a bank of {len(self)}; expected 0..{len(self) - 1}")
         place, ends = i % len(self), list(accumulate(map(len, self.families)))

@@ -15,8 +15,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from polystein._checks import instance, nonnegative, per_dimension, two_points
-from polystein._types import Scalar, Vector, float_rows
+from polystein._checks import instance, nonnegative, particles, per_dimension, two_points
+from polystein._types import Scalar, Vector
 from polystein.numerics import cast
 from polystein.stein import (
     InnerJet,
@@ -67,7 +67,7 @@ class AbstractKernel(eqx.Module):
 
     def gram(self, x: Float[Array, "a d"], y: Float[Array, "b d"]) -> Float[Array, "a b"]:
         """k(x_i, y_j) for all pairs."""
-        x, y = float_rows(x, "x"), float_rows(y, "y")
+        x, y = particles(x, "x"), particles(y, "y")
         if x.shape[1] != y.shape[1]:
             raise ValueError(
                 f"points of shapes {x.shape} and {y.shape}; expected the same number of columns; pass points of one space"

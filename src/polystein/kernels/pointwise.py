@@ -68,7 +68,8 @@ class Transformed(AbstractPointwise):
 
     def __call__(self, x: Vector, y: Vector) -> Scalar:
         """k(T(x), T(y))."""
-        return self.kernel(self.map(x), self.map(y))
+        with _checks.tracing("map"):
+            return self.kernel(self.map(x), self.map(y))
 
 
 class Stretch(eqx.Module):
@@ -99,7 +100,7 @@ class Function(AbstractPointwise):
 
     function: Callable[[Vector, Vector], Scalar] = eqx.field(
         converter=_checks.function(
-            "a function of two points", example="Function(lambda x, y: jnp.exp(-jnp.sum((x - y) ** 2)))"
+            "a function of two points", example="Function(lambda x, y: jnp.exp(-jnp.sum((x - y) ** 2)))", arguments=2
         ),
         default=lambda x, y: 1 / (1 + jnp.sum((x - y) ** 2)),
     )
@@ -107,4 +108,5 @@ class Function(AbstractPointwise):
     def __call__(self, x: Vector, y: Vector) -> Scalar:
         """The function at (x, y), in the dtype of the points."""
         _checks.two_points(x, y)
-        return _checks.scalar("the kernel's function", self.function(x, y)).astype(x.dtype)
+        with _checks.tracing(name := "the kernel's function"):
+            return _checks.scalar(name, self.function(x, y)).astype(x.dtype)
