@@ -13,8 +13,9 @@ from polystein.experiments.base import AbstractExperiment, Batch, Wishes
 from polystein.experiments.covtype import Covtype
 from polystein.experiments.gaussian import GaussianToy
 from polystein.experiments.records import Record, Records
+from polystein.experiments.uci import UCI
 
-EXPERIMENTS: tuple[type[AbstractExperiment], ...] = (GaussianToy, Covtype)
+EXPERIMENTS: tuple[type[AbstractExperiment], ...] = (GaussianToy, Covtype, UCI)
 ALL = "paper"
 UNUSABLE = 2  # the exit status where a data set is missing or damaged
 

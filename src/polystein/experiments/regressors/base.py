@@ -20,10 +20,14 @@ Progress = Callable[[float], None]
 
 
 class Predictive(NamedTuple):
-    """A mixture of M normals for each of T test rows of each of S splits, in the units of the data."""
+    """A mixture of M normals for each of T test rows of each of S splits, in the units of the data.
+
+    ``notes``: what else a record of each split keeps, such as a choice that was made or how large kernel values are.
+    """
 
     mean: Float[Array, "S M T"]
     sd: Float[Array, "S M T"]
+    notes: dict[str, Float[Array, "S *_"]] | None = None
 
 
 def rmse(predictive: Predictive, y: Float[Array, "S T"]) -> Float[Array, "S"]:
