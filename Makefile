@@ -23,9 +23,10 @@ pyenv = $(wildcard $(PYENV_ROOT)/versions/$(1).*/bin/python)
 
 supported     := sys.version_info >= (3, 11)
 names         := python3.13 python3.12 python3.11 python3
-python         = $(call first,$(supported),$(or $(PYTHON),$(names)))
-python-oldest  = $(call first,sys.version.startswith('3.11.'),$(PYTHON) python3.11 $(call pyenv,3.11))
-python-newest  = $(call first,sys.version.startswith('3.13.'),$(PYTHON) python3.13 $(call pyenv,3.13))
+named         := $(if $(PYTHON),"$(PYTHON)")
+python         = $(call first,$(supported),$(or $(named),$(names)))
+python-oldest  = $(call first,sys.version.startswith('3.11.'),$(named) python3.11 $(call pyenv,3.11))
+python-newest  = $(call first,sys.version.startswith('3.13.'),$(named) python3.13 $(call pyenv,3.13))
 
 # $(call environment,INTERPRETER,CONSTRAINTS,EXTRA): a fresh environment, stamped only once all of it is installed.
 # Of the two variables every pip reads the first, and recent ones read the second for the build backend.
