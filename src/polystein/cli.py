@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from importlib.metadata import version
 from typing import NoReturn
 
 from polystein.experiments import command as reproduce
@@ -51,6 +52,7 @@ def parser() -> Parser:
     'gaussian'
     """
     whole = Parser(prog="polystein", description="Posteriors from particles moved by many kernels.")
+    whole.add_argument("--version", action="version", version=f"%(prog)s {version('polystein')}")
     commands = whole.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for module in COMMANDS:
         module.add(commands)
@@ -60,7 +62,3 @@ def parser() -> Parser:
 def _complain(sentence: str, status: int) -> int:
     print(f"polystein: {sentence}", file=sys.stderr)
     return status
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+import polystein
 from polystein import cli
 from polystein.experiments import command
 
@@ -52,6 +53,12 @@ def test_trouble_is_one_sentence(trouble, status, said, monkeypatch, capsys):
     monkeypatch.setattr(command, "run", fail)
     assert cli.main(["reproduce", "gaussian"]) == status
     assert capsys.readouterr().err == said
+
+
+def test_the_module_is_the_command():
+    """``python -m polystein`` where no script was installed, and the version that it is."""
+    done = subprocess.run([sys.executable, "-m", "polystein", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == f"polystein {polystein.__version__}\n"
 
 
 def test_help_needs_nothing_heavy():

@@ -101,7 +101,7 @@ def _sign(pair: Paired) -> int:
 
 
 def _words(pair: Paired) -> str:
-    return f"{pair.difference.mean:+.5f} ± {pair.difference.se:.5f}"
+    return f"{pair.difference:+.5f}"
 
 
 def _verdict(signs: Sequence[int]) -> Verdict:

@@ -99,11 +99,10 @@ def _means(by: Mapping[str, Mapping[str, Sequence[Record]]], models: Mapping[str
     for data, methods in by.items():
         if LITERAL in methods:
             each = _each(methods[LITERAL], "mean")
-            mean, error = each.mean(0), each.std(0, ddof=1) / np.sqrt(len(each)) if len(each) > 1 else np.full(2, np.nan)
-            gap = np.abs(mean - np.asarray(models[data].mean)) / np.sqrt(np.diag(np.asarray(models[data].covariance)))
+            gap = np.abs(each.mean(0) - np.asarray(models[data].mean)) / np.sqrt(np.diag(np.asarray(models[data].covariance)))
             good = bool(np.all(gap < CLOSE))
             found = (
-                f"({mean[0]:.5f} ± {error[0]:.5f}, {mean[1]:.5f} ± {error[1]:.5f}) against (-0.6871, 0.8010), off by "
+                f"({', '.join(f'{Measured.of(list(coordinate)):.5f}' for coordinate in each.T)}) against (-0.6871, 0.8010), off by "
                 f"{gap.max():.3f} standard deviations; less than {CLOSE} counts as reproduced"
             )
             claim = f"The mean over ten runs is [{PRINTED[0]}, {PRINTED[1]}], pretty close to the ground truth ({_words(data)})"

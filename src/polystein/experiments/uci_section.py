@@ -79,7 +79,7 @@ def _gap(runs: Runs, data: str, one: str, other: str, score: str) -> Paired | No
 
 
 def _words(gap: Paired | None) -> str:
-    return "-" if gap is None else f"{gap.difference.mean:+.3f} ± {gap.difference.se:.3f}"
+    return "-" if gap is None else f"{gap.difference:+.3f}"
 
 
 def _every(runs: Runs, data: Sequence[str], labels: Sequence[str], score: str) -> Table:

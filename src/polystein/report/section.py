@@ -33,8 +33,8 @@ class Measured(NamedTuple):
 
     >>> Measured.of([1.0, 2.0, 3.0])
     Measured(mean=2.0, se=0.577, sd=1.0, trials=3)
-    >>> print(Measured.of([1.0, 2.0, 3.0]))
-    2.000 ± 0.577
+    >>> print(Measured.of([1.0, 2.0, 3.0]), f"{Measured.of([1.0, 2.0, 3.0]):+.1f}", Measured.of([1.0]))
+    2.000 ± 0.577 +2.0 ± 0.6 1.000
     """
 
     mean: float
@@ -48,8 +48,13 @@ class Measured(NamedTuple):
         sd = float(np.std(values, ddof=1)) if len(values) > 1 else math.nan
         return Measured(float(np.mean(values)), sd / math.sqrt(len(values)), sd, len(values))
 
+    def __format__(self, form: str) -> str:
+        form = form or ".3f"
+        error = f" ± {self.se:{form.removeprefix('+')}}" if math.isfinite(self.se) else ""
+        return f"{self.mean:{form}}{error}"
+
     def __str__(self) -> str:
-        return f"{self.mean:.3f} ± {self.se:.3f}" if math.isfinite(self.se) else f"{self.mean:.3f}"
+        return format(self)
 
 
 Cell = str | float | int | Verdict | Measured
