@@ -47,13 +47,14 @@ class UCI(AbstractExperiment):
         return list(DATA)
 
     def batches(self, wishes: Wishes) -> Sequence[Batch]:
-        """A batch a data set and recipe, of all splits; the quick version on the smallest set alone."""
+        """A batch a data set and recipe, of all splits; the quick version has no variants, and the smallest set alone."""
         chosen = [name for name in DATA if name in (wishes.datasets or (QUICK_DATA if wishes.quick else DATA))]
         if wishes.datasets and not chosen:
             return []
-        batches = []
+        batches, controls = [], {recipe.control for recipe in recipes().values()}
         for label, recipe in recipes().items():
-            if label in wishes.methods or not (wishes.methods or recipe.on_request):
+            variant = recipe.printed is None and not recipe.ours and label not in controls
+            if label in wishes.methods or not (wishes.methods or recipe.on_request or (wishes.quick and variant)):
                 one = recipe().quickly() if wishes.quick else recipe()
                 count = wishes.trials or (QUICK_TRIALS if wishes.quick else recipe.trials)
                 for data in chosen:

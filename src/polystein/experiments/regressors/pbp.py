@@ -62,6 +62,7 @@ class PBP(AbstractRegressor):
 
     label: ClassVar[str] = "PBP"
     printed: ClassVar[str | None] = "PBP"
+    trials: ClassVar[int] = 10
 
     hidden: int = eqx.field(static=True, default=50)
     passes: int = eqx.field(static=True, default=40)
