@@ -4,11 +4,12 @@
 #   make test           set up, lint, check types, run every test and doctest
 #   make test-oldest    the tests on the lowest supported versions (Python 3.11)
 #   make test-newest    the tests on the highest supported versions (Python 3.13)
+#   make bench          speed, as ratios to limits and to other libraries, into build/speed; QUICK=1: small; ONLY="pair step": one group
 #   make lint | format | types | mutants | wheel | clean
 #
 # PYTHON=/path/to/python picks the interpreter, JOBS=n the number of test processes.
 
-.PHONY: demo test tests test-oldest test-newest lint format types mutants wheel clean python
+.PHONY: demo bench test tests test-oldest test-newest lint format types mutants wheel clean python
 .DEFAULT_GOAL := test
 
 BIN  := .venv/bin
@@ -39,6 +40,9 @@ endef
 
 demo: .venv/ready
 	$(BIN)/polystein reproduce gaussian --out build/gaussian
+
+bench: .venv-bench/ready
+	.venv-bench/bin/python -m benchmarks.speed $(if $(QUICK),--quick) $(if $(ONLY),--only "$(ONLY)") --out build/speed
 
 test: lint types tests
 
@@ -84,6 +88,9 @@ python: # says which interpreter the environment is made with
 .venv-newest/ready: pyproject.toml constraints.txt
 	$(call environment,$(python-newest),constraints.txt,test)
 
+.venv-bench/ready: pyproject.toml constraints-bench.txt
+	$(call environment,$(python),constraints-bench.txt,bench)
+
 clean:
-	rm -rf .venv .venv-oldest .venv-newest build dist .coverage .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-oldest .venv-newest .venv-bench build dist .coverage .pytest_cache .ruff_cache .hypothesis
 	find src tests -name __pycache__ -prune -exec rm -rf {} +

@@ -1,0 +1,16 @@
+"""The groups of the benchmark, each measured in one go: a name and a function from ``quick`` to its cells."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from benchmarks.speed.cases import end_to_end, first_result, large, limits, pair_step
+from benchmarks.speed.record import Cell
+
+GROUPS: dict[str, Callable[[bool], Iterable[Cell]]] = {
+    "limits": limits.measure,
+    "pair step": pair_step.measure,
+    "end to end": end_to_end.measure,
+    "large": large.measure,
+    "first result": first_result.measure,
+}

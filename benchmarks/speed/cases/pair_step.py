@@ -1,0 +1,35 @@
+"""The step over all pairs on given scores: ours with one kernel and with many, beside its limits and the peers'."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from benchmarks.speed import limits
+from benchmarks.speed.ours import own
+from benchmarks.speed.peers import given_scores
+from benchmarks.speed.record import Cell, cells
+from benchmarks.speed.timing import Maker, take_turns
+
+CASES = [(20, 2), (20, 64), (20, 512), (20, 5000), (100, 2), (100, 64), (100, 512), (100, 5000), (1000, 2), (1000, 64)]
+CASES += [(1000, 512), (1000, 5000), (4096, 2), (4096, 64), (4096, 512), (20000, 2), (20000, 64)]
+QUICK = [(20, 2), (100, 64)]
+KERNELS = (1, 10, 30)
+
+
+def measure(quick: bool) -> Iterator[Cell]:
+    """Seconds a step."""
+    for n, d in QUICK if quick else CASES:
+        kernels = KERNELS if n <= 4096 else KERNELS[:2]
+        hosts = floors(n, d, kernels) | own(n, d, kernels)
+        found = take_turns(hosts, given_scores(n, d), seconds=0.2 if quick else 3.0)
+        yield from cells({"n": n, "d": d}, found)
+
+
+def floors(n: int, d: int, kernels: tuple[int, ...]) -> dict[str, Maker]:
+    """What the machine needs for the products and for the element-wise pass of each of our programs."""
+    return {
+        "3 products": lambda: limits.products(n, d, 3),
+        "5 products": lambda: limits.products(n, d, 5),
+        "pass, drift alone": lambda: limits.elementwise(n, 1, discrepancies=False),
+        **{f"pass, {m} kernels": lambda m=m: limits.elementwise(n, m, discrepancies=True) for m in kernels},
+    }
