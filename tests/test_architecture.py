@@ -18,8 +18,8 @@ PACKAGE = ROOT / "src" / "polystein"
 # A module imports only from rooms before its own, and from its own package.
 ROOMS = (
     "_types _checks _functions numerics storage tables stein kernels pairs discrepancy weights bijections batches target"
-    " geometry gaussian_start methods diagnostics posterior flow checkpoint progress loop run infer modelcheck gof thinning"
-    " models data interop report experiments cli __main__"
+    " geometry gaussian_start curvature methods diagnostics posterior flow checkpoint progress loop run infer modelcheck gof"
+    " thinning models data interop report experiments cli __main__"
 ).split()
 OPTIONAL = set("matplotlib numpyro pymc torch sklearn arviz arviz_base blackjax pooch openpyxl pandas".split())
 SHARDING = {"sharding", "shard_map", "make_mesh", "NamedSharding"}

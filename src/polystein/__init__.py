@@ -3,6 +3,7 @@
 from polystein import gof, thinning
 from polystein._types import Points
 from polystein.bijections import CorrelationCholesky, Interval, Ordered, Positive, Simplex, UnitInterval
+from polystein.curvature import Fisher, Given, Hessian, Kronecker
 from polystein.discrepancy import (
     Estimate,
     Incomplete,
@@ -34,7 +35,7 @@ from polystein.kernels import (
     Transformed,
 )
 from polystein.loop import Progress, RunFailed
-from polystein.methods import MKSVGD, SVGD, Ensemble
+from polystein.methods import MKSVGD, SVGD, Ensemble, FunctionSpace, Langevin, MatrixSVGD
 from polystein.modelcheck import check_model
 from polystein.pairs import Dense, Tiled
 from polystein.posterior import Posterior, load
@@ -53,14 +54,21 @@ __all__ = [
     "DyadicLadder",
     "Ensemble",
     "Estimate",
+    "Fisher",
     "Function",
+    "FunctionSpace",
+    "Given",
+    "Hessian",
     "Incomplete",
     "Interval",
+    "Kronecker",
+    "Langevin",
     "Laplace",
     "Linear",
     "LinearTime",
     "Matern32",
     "Matern52",
+    "MatrixSVGD",
     "Mixture",
     "Ordered",
     "Points",
@@ -94,4 +102,3 @@ __all__ = [
     "thin",
     "thinning",
 ]
-__version__ = "0.1.0"

@@ -102,8 +102,8 @@ def _means(by: Mapping[str, Mapping[str, Sequence[Record]]], models: Mapping[str
             gap = np.abs(each.mean(0) - np.asarray(models[data].mean)) / np.sqrt(np.diag(np.asarray(models[data].covariance)))
             good = bool(np.all(gap < CLOSE))
             found = (
-                f"({', '.join(f'{Measured.of(list(coordinate)):.5f}' for coordinate in each.T)}) against (-0.6871, 0.8010), off by "
-                f"{gap.max():.3f} standard deviations; less than {CLOSE} counts as reproduced"
+                f"({', '.join(f'{Measured.of(list(coordinate)):.5f}' for coordinate in each.T)}) against "
+                f"(-0.6871, 0.8010), off by {gap.max():.3f} standard deviations; less than {CLOSE} counts as reproduced"
             )
             claim = f"The mean over ten runs is [{PRINTED[0]}, {PRINTED[1]}], pretty close to the ground truth ({_words(data)})"
             claims.append(Claim(claim, found, Verdict.REPRODUCED if good else Verdict.FAILS))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -76,7 +76,12 @@ class Swarm(eqx.Module):
 
 
 class AbstractMethod(eqx.Module):
-    """A vector field on particles. Holds hyper-parameters only; the run loop holds everything else."""
+    """A vector field on particles. Holds hyper-parameters only; the run loop holds everything else.
+
+    ``noisy``: whether its velocity is random.
+    """
+
+    noisy: ClassVar[bool] = False
 
     def init(self, x: Float[Array, "n d"]) -> Any:
         """What the method remembers between steps, at the start: nothing."""
