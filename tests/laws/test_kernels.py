@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from polystein import Laplace, Points, ksd
+from polystein import Function, Laplace, Points, ksd
 from polystein.kernels import AbstractKernel, AbstractRadial
 from polystein.stein import Tile
 from tests import oracles
@@ -78,6 +78,37 @@ def test_symmetric_and_positive_semidefinite(cls, points, seed):
     psd(np.asarray(found["gram"]))
     if smooth(cls):
         psd(np.asarray(found["stein"]["tile"]))
+
+
+TICKS = np.arange(36)
+LATTICES = (0.7 * np.stack([TICKS // 6 - 2.5, TICKS % 6 - 2.5], 1), 0.5 * np.stack([TICKS - 17.5, 0 * TICKS], 1))
+
+
+@jit
+def grams(kernel: AbstractKernel, points: Points) -> tuple[jax.Array, ...]:
+    """k, and u_p where there is one, of all pairs."""
+    kernel = in_float64(kernel)
+    gram = kernel.gram(points.x, points.x)
+    return (gram, kernel.stein(Tile.of(points, points))) if kernel.smooth else (gram,)
+
+
+@over(AbstractKernel)
+def test_positive_semidefinite_on_lattices(cls, rng):
+    """A square and a line of 36 points: a few scattered ones see almost nothing of a spectrum that is negative in places."""
+    for x in LATTICES:
+        points = Points.of(jnp.asarray(x), jnp.asarray(rng.standard_normal(x.shape)))
+        for gram in grams(varied(cls(), 0), points):
+            psd(np.asarray(gram))
+
+
+@pytest.mark.parametrize("phi", [lambda r2: jnp.exp(-(r2**2)), lambda r2: 1 - jnp.tanh(r2)], ids=["exp(-r^4)", "1-tanh(r^2)"])
+def test_functions_that_are_no_kernels_are_seen(phi, rng):
+    """Symmetric, smooth, 1 at the origin, falling off, and not positive semi-definite."""
+    for x in LATTICES:
+        points = Points.of(jnp.asarray(x), jnp.asarray(rng.standard_normal(x.shape)))
+        for gram in grams(Function(lambda x, y: phi(jnp.sum((x - y) ** 2))), points):
+            with pytest.raises(AssertionError):
+                psd(np.asarray(gram))
 
 
 def psd(gram: np.ndarray) -> None:
