@@ -1,5 +1,6 @@
 """What holds for tests and doctests alike, set before polystein or jax is first imported."""
 
+import gc
 import os
 
 # One thread a process: pytest-xdist already fills the cores.
@@ -21,6 +22,10 @@ install_import_hook("polystein", "beartype.beartype")
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
 import polystein  # noqa: E402, F401  whole, before pytest imports single modules: polystein.run is the function, not its module
+
+# Traced programs are millions of objects, almost none of them garbage: looking for it often takes a twentieth of the time.
+gc.freeze()
+gc.set_threshold(50_000, 20, 100)
 
 
 @pytest.fixture(autouse=True)
