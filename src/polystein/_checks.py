@@ -142,6 +142,11 @@ def instance(what: str, *bases: type, example: str) -> Callable[[Any], Any]:
     return convert
 
 
+def flag(name: str) -> Callable[[Any], Any]:
+    """A converter that lets True and False through: any other thing would be taken for one of them."""
+    return instance("True or False", bool, np.bool_, example=f"{name}=True")
+
+
 def function(what: str, *others: type, example: str, arguments: int = 1) -> Callable[[Any], Any]:
     """A converter that lets callables through, unless they are instances of ``others``, callable for other reasons."""
 

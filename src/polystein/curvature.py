@@ -126,7 +126,10 @@ class Given(AbstractCurvature):
         """The matrix."""
         n, d = points.x.shape
         if self.matrix.shape != (d, d):
-            raise ValueError(f"matrix of shape {self.matrix.shape} for particles of {d} dimensions; expected ({d}, {d})")
+            raise ValueError(
+                f"matrix of shape {self.matrix.shape} for particles of {d} dimensions; expected ({d}, {d}); "
+                "give one row and column per dimension"
+            )
         return Blocks.full(jnp.broadcast_to(self.matrix.astype(points.x.dtype), (n, d, d))), None
 
 

@@ -51,7 +51,10 @@ class FunctionSpace(AbstractMethod):
     True
     """
 
-    outputs: Callable[[Vector, Key], Vector] = eqx.field(default=_itself)
+    outputs: Callable[[Vector, Key], Vector] = eqx.field(
+        converter=_checks.function("outputs, a function of theta and key", example="lambda theta, key: ...", arguments=2),
+        default=_itself,
+    )
     log_likelihood: Callable[[Vector, Vector, Key], Scalar] | None = None
     log_prior: Callable[[Vector], Scalar] | None = None
     bank: Bank | AbstractPlacement = eqx.field(

@@ -45,7 +45,7 @@ class MatrixSVGD(AbstractMethod):
     """
 
     curvature: AbstractCurvature = eqx.field(converter=_curvature, default_factory=Fisher)
-    mixture: bool = eqx.field(static=True, default=False)
+    mixture: bool = eqx.field(static=True, converter=_checks.flag("mixture"), default=False)
     kernel: AbstractRadial | AbstractBandwidth = eqx.field(converter=_kernel, default_factory=LiuWang)
 
     def init(self, x: Float[Array, "n d"]) -> Any:

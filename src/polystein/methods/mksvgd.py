@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import equinox as eqx
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 
 from polystein import _checks
@@ -17,7 +16,6 @@ from polystein.weights import AbstractLearned, AbstractWeights, Argmax, NullDevi
 _bank = _checks.instance(
     "a bank or a placement of one", Bank, AbstractPlacement, example="Bank(RBF(1.0), IMQ()) or DyadicLadder()"
 )
-_lagged = _checks.instance("True or False", bool, np.bool_, example="lagged=True")
 _weights = _checks.instance("a rule for the weights", AbstractWeights, example="Paper(), or Fixed(w) for an array")
 
 
@@ -56,7 +54,7 @@ class MKSVGD(AbstractMethod):
         converter=_weights, default_factory=lambda: Argmax(divisor=NullDeviation(), memory=0.9, fallback=Vertex())
     )
     balance: Scalar = eqx.field(converter=_checks.share("balance"), default=0.04)
-    lagged: bool = eqx.field(static=True, converter=_lagged, default=True)
+    lagged: bool = eqx.field(static=True, converter=_checks.flag("lagged"), default=True)
 
     @staticmethod
     def paper(
