@@ -1,7 +1,8 @@
 """The one call with everything automatic: from a log density to a posterior, with no kernel and no step size to choose.
 
 1. The Gaussian that fits best (``gaussian_start``) gives coordinates and a start.
-2. MK-SVGD by Adam in those coordinates; after ``FIRST`` steps the coordinates are whitened anew by the particles' covariance.
+2. MK-SVGD in those coordinates, by Adam whose steps shrink with the drift once that is small (``SMALL``); after ``FIRST``
+   steps the coordinates are whitened anew by the particles' covariance.
 3. When the particles' means and standard deviations have come to rest, the step size falls to nothing, and the run is over.
 
 The particles are the end state of that flow.
@@ -26,12 +27,14 @@ from polystein.checkpoint import Checkpoint, fingerprint
 from polystein.flow import Flow, State, begin, evaluate
 from polystein.gaussian_start import FULL, GaussianFit, finite_start, fit_gaussian, normal_points, tame
 from polystein.geometry import AbstractGeometry, Triangular, whitened
+from polystein.kernels import DyadicLadder
 from polystein.loop import AbstractPlan, Callback, RunFailed, follow, posterior_of
 from polystein.methods import MKSVGD, AbstractMethod
 from polystein.pairs import AbstractPairs, default_pairs
 from polystein.posterior import Posterior, Status
 from polystein.run import as_method, as_target, callback_list, checkpoint_file
 from polystein.target import Target
+from polystein.weights import Uniform
 
 FIRST = 200  # steps before the coordinates are whitened anew
 BLOCK = 100  # steps over which rest is judged
@@ -39,6 +42,7 @@ LAST = 200  # steps over which the step size falls to nothing
 REST = 0.005  # rms change of means and log standard deviations over a block, in standard deviations
 REST_WORST = 0.02  # the same for the worst coordinate
 RUNAWAY = 1e12  # no parameter is believed to lie so far from like, or to vary so much
+SMALL = 0.01  # a drift below which Adam's steps are no longer of one length: with them the moments would never rest
 ROWS = 64  # at least so many points are evaluated at once while a start is searched
 
 
@@ -68,7 +72,7 @@ def annealed(steps: int) -> optax.GradientTransformation:
     return optax.GradientTransformation(lambda params: AnnealState(jnp.asarray(-1, jnp.int32)), update)
 
 
-_OPTIM = optax.chain(optax.scale_by_adam(0.9, 0.99), annealed(LAST), optax.scale(-0.05))
+_OPTIM = optax.chain(optax.scale_by_adam(0.9, 0.99, eps=SMALL), annealed(LAST), optax.scale(-0.05))
 
 
 class Course(eqx.Module):
@@ -172,7 +176,8 @@ def infer(
       start is searched, not drawn around it.
     - ``key``: of ``jax.random``; the same key gives the same bits.
     - ``particles``: how many.
-    - ``method``: how they move; ``MKSVGD()`` by default.
+    - ``method``: how they move; by default ``MKSVGD`` over two Gaussian kernels of 8 and 16 times the median rule's bandwidth,
+      evenly weighted: of a wider bank, learned weights choose the widest, too wide for what is curved or skewed.
     - ``constrain``: bijections for parameters that are not free, such as ``{"sigma": ps.Positive()}``.
     - ``max_steps``: after so many steps it ends, converged or not; not converging is a status, never an exception.
     - ``callbacks``, ``progress``, ``checkpoint``: as for ``run``.
@@ -183,7 +188,7 @@ def infer(
     ('converged', [1.0, 1.0])
     """
     target = _target_of(log_density, like, constrain)
-    mover: AbstractMethod = MKSVGD() if method is None else as_method(method)
+    mover: AbstractMethod = _default() if method is None else as_method(method)
     key = _checks.random_key(key)
     n = _checks.whole("particles", least=1)(particles)
     max_steps = _checks.whole("max_steps", least=FIRST + BLOCK + LAST, example=2000)(max_steps)
@@ -211,6 +216,10 @@ def infer(
     if int(state.halted) >= 0:
         raise RunFailed(status.sentence, post)
     return post
+
+
+def _default() -> MKSVGD:
+    return MKSVGD(DyadicLadder(low=3, high=4), Uniform())
 
 
 def _search(target: Target, z: np.ndarray, generator: np.random.Generator) -> tuple[GaussianFit, np.ndarray]:
