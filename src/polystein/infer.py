@@ -188,7 +188,7 @@ def infer(
     ('converged', [1.0, 1.0])
     """
     target = _target_of(log_density, like, constrain)
-    mover: AbstractMethod = _default() if method is None else as_method(method)
+    mover: AbstractMethod = default_method() if method is None else as_method(method)
     key = _checks.random_key(key)
     n = _checks.whole("particles", least=1)(particles)
     max_steps = _checks.whole("max_steps", least=FIRST + BLOCK + LAST, example=2000)(max_steps)
@@ -218,7 +218,8 @@ def infer(
     return post
 
 
-def _default() -> MKSVGD:
+def default_method() -> MKSVGD:
+    """How ``infer`` moves particles where no method is given."""
     return MKSVGD(DyadicLadder(low=3, high=4), Uniform())
 
 
