@@ -5,8 +5,8 @@
 FOLDER holds `posteriors.py` with `names()`, `load(name)` and `score(name, particles)`; by default it is the folder
 `posteriors` of the one that the environment variable POLYSTEIN_SHARED names. Every row is the mean over keys: rms error of
 means and extreme ratios of standard deviations in unconstrained coordinates, the largest error of a correlation, and
-seconds with compilation (of `infer` and NUTS: caches cleared). SVGD, its best bandwidth in hindsight, MK-SVGD as printed and the ensemble run in
-the coordinates that `infer` ends in, for 1000 Adam steps. "Twice the steps" goes on from `infer`'s particles for as many
+seconds, with compilation for `infer` and NUTS. SVGD, its best bandwidth in hindsight, MK-SVGD as printed and the ensemble
+run in the coordinates that `infer` ends in, for 1000 Adam steps. "Twice the steps" goes on from `infer`'s particles for as many
 steps again. NUTS (NumPyro, if it is installed) runs 4 vectorised chains with the first keys, each with the quickest of three
 warm-ups, and keeps on drawing until its rms is ours. Names given one after another add to the record in the folder.
 """
