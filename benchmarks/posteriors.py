@@ -6,7 +6,7 @@ FOLDER holds `posteriors.py` with `names()`, `load(name)` and `score(name, parti
 `posteriors` of the one that the environment variable POLYSTEIN_SHARED names. Every row is the mean over keys: rms error of
 means and extreme ratios of standard deviations in unconstrained coordinates, the largest error of a correlation, and
 seconds, with compilation for `infer` and NUTS. SVGD, its best bandwidth in hindsight, MK-SVGD as printed and the ensemble
-run in the coordinates that `infer` ends in, for 1000 Adam steps. "Twice the steps" goes on from `infer`'s particles for as many
+run in the coordinates that `infer` ends in, for 1000 Adam steps. Twice the steps: on from `infer`'s particles for as many
 steps again. NUTS (NumPyro, if it is installed) runs 4 vectorised chains with the first keys, each with the quickest of three
 warm-ups, and keeps on drawing until its rms is ours. Names given one after another add to the record in the folder.
 """
@@ -19,7 +19,7 @@ import json
 import os
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -79,7 +79,8 @@ unconstrained coordinates, against ten thousand reference draws. rms: of the err
 sd: least and largest ratio of standard deviations; correlation: the largest error.
 """
 HEADER = ["posterior", "method", "rms", "sd min", "sd max", "correlation", "seconds", "steps"]
-OURS, MEDIAN, BEST, NUTS = "polystein.infer", "SVGD, median rule", "SVGD, best bandwidth in hindsight", "NUTS until as right"
+OURS, TWICE, EXACT, NUTS = "polystein.infer", "the same, twice the steps", "exact draws", "NUTS until as right"
+MEDIAN, BEST = "SVGD, median rule", "SVGD, best bandwidth in hindsight"
 
 
 def table(found: dict[str, dict[str, list[float | None]]]) -> str:
@@ -90,7 +91,6 @@ def table(found: dict[str, dict[str, list[float | None]]]) -> str:
 
 def verdicts(found: dict[str, dict[str, list[float | None]]]) -> list[str]:
     """What was hoped for, and where it does not hold."""
-    off = lambda row: max(abs(row[1] - 1), abs(row[2] - 1))
     claims = {
         "rms no larger than that of SVGD by the median rule": (MEDIAN, lambda ours, other: ours[0] <= other[0]),
         "standard deviations no worse than those of SVGD by the median rule": (MEDIAN, lambda a, b: off(a) <= off(b)),
@@ -111,49 +111,53 @@ def measure(source: Any, name: str, keys: int, with_nuts: int) -> dict[str, list
     problem = source.load(name)
     density, like = problem["logdensity"], jnp.zeros(problem["dim"])
     out: dict[str, list[list[float | None]]] = {}
-
-    def add(method: str, run: Callable[[], tuple[Any, float]]) -> Any:
+    all_keys, posts = [jax.random.key(seed) for seed in range(keys)], []
+    for key in all_keys:
+        jax.clear_caches()
         began = time.perf_counter()
-        particles, steps = run()
+        posts.append(ps.infer(density, like, key=key, particles=PARTICLES))
         seconds = time.perf_counter() - began
-        out.setdefault(method, []).append([*errors(source, problem, name, particles), seconds, steps])
-        return particles
+        out.setdefault(OURS, []).append(
+            [*errors(source, problem, name, posts[-1].particles), seconds, len(posts[-1].trace["phi"])]
+        )
+    moved = [np.asarray(post.particles, np.float64) for post in posts]
+    centres = jnp.asarray(np.stack([x.mean(0) for x in moved]), like.dtype)
+    factors = jnp.asarray(np.stack([np.linalg.cholesky(np.cov(x.T)) for x in moved]), like.dtype)
+    target = ps.Target.of(density, like)
 
+    def under(method: Any, key: Any, centre: Any, factor: Any, start: Any = PARTICLES, steps: int = 1000) -> Any:
+        """The particles of a run of ``method`` in the coordinates of one of ours."""
+        adam = optax.adam(optax.cosine_decay_schedule(0.05, steps), b2=0.99, eps=SMALL)
+        geometry = Triangular(centre, factor)
+        return ps.run(method, target, particles=start, steps=steps, key=key, optim=adam, geometry=geometry).particles
+
+    each_key = (jnp.stack(all_keys), centres, factors)
+    for post, *of_one in zip(posts, *each_key, strict=True):
+        more = under(default_method(), *of_one, start=post.particles, steps=len(post.trace["phi"]))
+        out.setdefault(TWICE, []).append([*errors(source, problem, name, more), None, 2 * len(post.trace["phi"])])
+    for label, method in {MEDIAN: ps.SVGD(), "MK-SVGD as printed": ps.MKSVGD.paper(), "ensemble": ps.Ensemble()}.items():
+        began = time.perf_counter()
+        found = np.asarray(jax.jit(jax.vmap(partial(under, method)))(*each_key))
+        seconds = (time.perf_counter() - began) / keys
+        out[label] = [[*errors(source, problem, name, x), seconds, 1000] for x in found]
+    median = [float(LiuWang()(Triangular(c, f).into(jnp.asarray(x)))) for x, c, f in zip(moved, centres, factors, strict=True)]
+    widths = jnp.asarray(np.outer(median, MULTIPLES), like.dtype)
+    sweep = jax.vmap(lambda h, *of_one: jax.vmap(lambda h: under(ps.SVGD(ps.RBF(h)), *of_one))(h))
+    swept = [[errors(source, problem, name, x) for x in rows] for rows in np.asarray(jax.jit(sweep)(widths, *each_key))]
+    out[BEST] = [[*min(rows, key=lambda row: row[0] + off(row)), None, 1000] for rows in swept]
     for seed in range(keys):
-        key = jax.random.key(seed)
-        posts: list[ps.Posterior] = []
-
-        def ours(key: Any = key, posts: list[ps.Posterior] = posts) -> tuple[Any, float]:
-            jax.clear_caches()
-            posts.append(ps.infer(density, like, key=key, particles=PARTICLES))
-            return posts[-1].particles, len(posts[-1].trace["phi"])
-
-        particles = np.asarray(add(OURS, ours), np.float64)
-        gap = np.cov(particles.T).reshape(problem["dim"], problem["dim"])
-        geometry = Triangular(jnp.asarray(particles.mean(0), like.dtype), jnp.asarray(np.linalg.cholesky(gap), like.dtype))
-
-        run = partial(ps.run, target=ps.Target.of(density, like), geometry=geometry, key=key)
-        under = lambda method, run=run: (run(method, particles=PARTICLES, steps=1000, optim=_adam(1000)).particles, 1000)
-        more = partial(run, default_method(), particles=posts[0].particles)
-        steps = len(posts[0].trace["phi"])
-        add("twice the steps", lambda more=more, steps=steps: (more(steps=steps, optim=_adam(steps)).particles, steps))
-        add(MEDIAN, lambda under=under: under(ps.SVGD()))
-        add("MK-SVGD as printed", lambda under=under: under(ps.MKSVGD.paper()))
-        add("ensemble", lambda under=under: under(ps.Ensemble()))
-        scale = float(LiuWang()(geometry.into(jnp.asarray(particles, like.dtype))))
-        swept = [errors(source, problem, name, under(ps.SVGD(ps.RBF(scale * multiple)))[0]) for multiple in MULTIPLES]
-        best = min(swept, key=lambda row: row[0] + max(abs(row[1] - 1), abs(row[2] - 1)))
-        out.setdefault(BEST, []).append([*best, None, 1000])
         pick = np.random.default_rng(seed).choice(len(problem["ref_u"]), PARTICLES, replace=False)
-        out.setdefault("exact draws", []).append([*errors(source, problem, name, problem["ref_u"][pick]), None, None])
-        if seed < with_nuts and importlib.util.find_spec("numpyro"):
-            out.setdefault(NUTS, []).append(nuts(source, problem, name, key, out[OURS][-1][0]))
+        out.setdefault(EXACT, []).append([*errors(source, problem, name, problem["ref_u"][pick]), None, None])
+    if importlib.util.find_spec("numpyro"):
+        for key, ours in list(zip(all_keys, out[OURS], strict=True))[:with_nuts]:
+            out.setdefault(NUTS, []).append(nuts(source, problem, name, key, ours[0]))
     mean = lambda column: None if column[0] is None else float(np.mean(column))
     return {method: [mean(column) for column in zip(*rows, strict=True)] for method, rows in out.items()}
 
 
-def _adam(steps: int) -> optax.GradientTransformation:
-    return optax.adam(optax.cosine_decay_schedule(0.05, steps), b2=0.99, eps=SMALL)
+def off(row: Sequence[float | None]) -> float:
+    """How far the worst ratio of standard deviations is from 1."""
+    return max(abs((ratio or 0.0) - 1) for ratio in row[1:3])
 
 
 def errors(source: Any, problem: dict[str, Any], name: str, particles: Any) -> list[float]:
@@ -183,7 +187,9 @@ def nuts(source: Any, problem: dict[str, Any], name: str, key: Any, goal: float 
             state = sampler.post_warmup_state = sampler.last_state
             sampler.run(getattr(state, "rng_key", key))
             draws = np.concatenate([draws, np.asarray(sampler.get_samples())])
-        rows.append([*errors(source, problem, name, draws), time.perf_counter() - began, float(len(draws))])
+        rows.append([*errors(source, problem, name, draws), time.perf_counter() - began, len(draws)])
+        if rows[-1][4] > LONGEST:
+            break  # a longer warm-up takes longer still
     right = [row for row in rows if row[0] <= goal]
     return min(right or rows, key=lambda row: row[4])
 
