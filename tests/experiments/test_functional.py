@@ -138,8 +138,7 @@ def test_without_interaction_a_step_is_adam_on_the_log_posterior(rng):
 
 def test_a_view_that_is_not_seen_has_no_weights(rng):
     x, y = jnp.asarray(rng.normal(size=(2, 20, 5)), "float32"), jnp.asarray(rng.normal(size=(2, 20)), "float32")
-    setting = CANDIDATES[1].setting(5, 2)
-    setting = jax.tree.map(lambda a: jnp.broadcast_to(a, (2, *a.shape)), setting)
+    setting = CANDIDATES[1].setting(jax.random.split(jax.random.key(3), 2), 5, 2)
     found = crowd.train(
         setting, True, Sample(x, y, jnp.ones((2, 20, 1))), jax.random.split(jax.random.key(3), 2), Schedule(20, hidden=5)
     )
@@ -154,11 +153,24 @@ def test_a_group_never_hears_of_the_rows_it_does_not_see(rng):
     keys = jax.random.split(jax.random.key(0), 1)
     part = dealt(keys, 20)
     seen = jnp.asarray(part[..., None] != np.arange(5), "float32")
-    setting = jax.tree.map(lambda a: a[None], CANDIDATES[1].setting(10, 2))
+    setting = CANDIDATES[1].setting(keys, 10, 2)
     run = lambda y: crowd.train(setting, True, Sample(x, y, seen), keys, Schedule(230, hidden=5, batch=10)).first.reshape(5, -1)
     one, other = run(y), run(jnp.where(part == 2, y + 3, y))
     same = [bool(np.all(a == b)) for a, b in zip(one, other, strict=True)]
     assert same == [False, False, True, False, False]
+
+
+def test_views_take_turns_and_features_are_left_out_by_chance():
+    keys = jax.random.split(jax.random.key(4), 2)
+    sees = np.asarray(CANDIDATES[0].setting(keys, 20, 8).sees)
+    assert np.all(sees[..., -1] == 1)
+    assert np.all(sees[:, ::2, 8:16] == 0)
+    assert np.all(sees[:, 1::2, :8] == 0)
+    assert np.all(sees[..., :-1].sum(2) == 6)
+    assert np.all((sees[..., :8] + sees[..., 8:16]).sum((0, 1)) < 40)  # no feature is in all networks
+    assert np.all(sees[0] == CANDIDATES[0].setting(keys[:1], 20, 8).sees[0])
+    assert np.any(sees[0] != sees[1])
+    assert np.all(np.asarray(CANDIDATES[0].setting(keys, 5, 1).sees)[..., :2].sum(2) == 1)  # of one feature none is left out
 
 
 def test_rows_are_dealt_evenly_and_each_split_by_its_own_key():
@@ -231,8 +243,8 @@ def test_the_first_candidate_stands_unless_there_is_evidence(rng):
     swing = np.resize([-1.0, 1.0], 400)
     scores = np.stack(
         [
-            np.stack([rows[0], rows[0] + 0.09 + swing, rows[0] - 1]),  # 1.8 standard errors
-            np.stack([rows[1], rows[1] + 0.11 + swing, rows[1] - 1]),  # 2.2
+            np.stack([rows[0], rows[0] + 0.14 + swing, rows[0] - 1]),  # 2.8 standard errors
+            np.stack([rows[1], rows[1] + 0.16 + swing, rows[1] - 1]),  # 3.2
             np.stack([rows[2], rows[2] + 1, rows[2] + 2]),
             np.stack([rows[3], rows[3] + 2, rows[3] + 1]),
             np.stack([np.full(400, np.nan), rows[4], rows[4] - 1]),  # one that broke down
@@ -321,6 +333,7 @@ def test_no_recipe_knows_a_data_set():
 
 def test_candidates_are_those_of_the_rule():
     told = functional.__doc__ or ""
-    for candidate in CANDIDATES:
-        assert f"{candidate.scale:g}" in told
-        assert f"{candidate.share:g}" in told
+    for name, candidate in zip(("apart", "close", "smooth"), CANDIDATES, strict=True):
+        line = next(line for line in told.splitlines() if line.split()[:1] == [name])
+        out = {0.25: "1/4", 0.0: "0"}[candidate.left_out]
+        assert line.split()[-4:] == [out, *(f"{value:g}" for value in (candidate.scale, candidate.prior, candidate.share))]

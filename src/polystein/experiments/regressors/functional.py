@@ -2,20 +2,21 @@ r"""The library's own recipe: networks that push each other as functions, throug
 
 p(W | data) on 20 networks of 50 rectified units:  the force (1 - a) g_i + a n phi_w(f_i) on their outputs, phi_w the drift of
 multiple-kernel SVGD between functions (``forces``), pulled back to the weights, the prior added (``crowd``); every network has
-one of several views of the features (``views``); noise with heavy tails, fitted to rows that were held out (``noise``).
+one of several views of the features, some of them left out (``views``); noise with heavy tails, fitted to rows that were held
+out (``noise``).
 
 The rule, frozen; it sees one split's training rows and nothing else. Three candidates, in this order:
 
-             views of four networks             first layer   lambda   a
-    apart    standardised, ranks, both again    4             1        0.1
-    close    standardised, ranks, both, both    1             0.1      0.2
-    smooth   standardised, ranks, both, both    1             10       0.2
+             views of four networks             left out   first layer   lambda   a
+    apart    standardised, ranks, each twice    1/4        4             1        0.1
+    close    standardised, ranks, both, both    0          1             0.1      0.2
+    smooth   standardised, ranks, both, both    0          1             10       0.2
 
 1. The rows are dealt into five parts. For each candidate five groups of four networks are trained side by side, each without
    one part, for ``trial_steps`` steps. So every row is predicted by four networks that have not seen it.
 2. Noise (sigma, tail, spread) is fitted to these predictions by maximum likelihood, for each candidate.
-3. A candidate takes the place of the best before it where its mean held-out log-likelihood is higher by more than two standard
-   errors of the mean paired difference over rows: the first stands unless there is evidence.
+3. A candidate takes the place of the best before it where its mean held-out log-likelihood is higher by more than three
+   standard errors of the mean paired difference over rows: the first stands unless there is evidence.
 4. Twenty networks are trained with the candidate's setting on all training rows for ``steps`` steps, and given its noise.
 
 The control is the same, rule and all, with forces of the same size and no cross-talk.
@@ -41,29 +42,37 @@ from polystein.experiments.regressors.views import both_views
 STANDARD, RANKS, BOTH = (1, 0), (0, 1), (1, 1)
 FOLDS = 5
 MOST_ROWS = 2000  # held-out rows that are looked at
-DEALING = 1  # the purpose of a generator
-ERRORS = 2.0  # standard errors by which a candidate has to be better
+DEALING, LEAVING_OUT = 1, 2  # purposes of generators
+ERRORS = 3.0  # standard errors by which a candidate has to be better
 
 
 @dataclasses.dataclass(frozen=True)
 class Candidate:
-    """Views of four networks, the scale of their first layer, the precision of their prior, the share of interaction."""
+    """Views of four networks, the scale of their first layer, the precision of their prior, the share of interaction.
+
+    ``left_out``: the share of the features that a network does not see, drawn for each network.
+    """
 
     views: tuple[tuple[int, int], ...]
     scale: float
     prior: float
     share: float
+    left_out: float = 0.0
 
-    def setting(self, networks: int, features: int) -> Setting:
-        """For so many networks, whose views take turns."""
+    def setting(self, keys: Any, networks: int, features: int) -> Setting:
+        """For so many networks of each split, whose views take turns."""
         views = np.array([self.views[i % len(self.views)] for i in range(networks)], np.float32)
-        sees = np.concatenate([np.repeat(views, features, 1), np.ones((networks, 1), np.float32)], 1)
-        each = lambda value: jnp.full(networks, value, jnp.float32)
-        return Setting(jnp.asarray(sees), each(self.scale), each(self.prior), jnp.float32(self.share))
+        out = round(self.left_out * features)
+        kept = np.stack(
+            [[rng.permutation(features) >= out for _ in range(networks)] for rng in generators(keys, LEAVING_OUT)]
+        ).astype(np.float32)
+        sees = np.concatenate([kept * views[:, :1], kept * views[:, 1:], np.ones_like(kept[..., :1])], 2)
+        each = lambda value: jnp.full(sees.shape[:2], value, jnp.float32)
+        return Setting(jnp.asarray(sees), each(self.scale), each(self.prior), jnp.full(len(sees), self.share, jnp.float32))
 
 
 CANDIDATES = (
-    Candidate((STANDARD, RANKS, STANDARD, RANKS), 4.0, 1.0, 0.1),
+    Candidate((STANDARD, RANKS, STANDARD, RANKS), 4.0, 1.0, 0.1, left_out=0.25),
     Candidate((STANDARD, RANKS, BOTH, BOTH), 1.0, 0.1, 0.2),
     Candidate((STANDARD, RANKS, BOTH, BOTH), 1.0, 10.0, 0.2),
 )
@@ -106,12 +115,12 @@ class AbstractFunctional(AbstractRegressor):
     ) -> Predictive:
         """Every split at once; each chooses for itself."""
         units, rows, targets, test_rows = _prepared(x, y, test_x)
-        settings = [candidate.setting(self.particles, x.shape[2]) for candidate in CANDIDATES]
+        settings = [candidate.setting(keys, self.particles, x.shape[2]) for candidate in CANDIDATES]
         stages = _Stages(progress, [self.trial_steps] * len(settings) + [self.steps])
         trials = [self._trial(setting, rows, targets, keys, stages) for setting in settings]
         noises, scores = jax.tree.map(lambda *parts: jnp.stack(parts, 1), *trials)
         chosen = choice(scores)
-        settled = jax.tree.map(lambda *parts: jnp.stack(parts)[chosen], *settings)
+        settled = _of_each(settings, chosen)
         everything = Sample(rows, targets, jnp.ones((*y.shape, 1), rows.dtype))
         networks = self._trained(settled, everything, keys, self.steps, stages)
         return _finished(networks, test_rows, units, noises, scores, chosen)
@@ -122,7 +131,6 @@ class AbstractFunctional(AbstractRegressor):
         """The noise of a candidate, and its log-likelihood of every row looked at, none seen by those who predict it."""
         part = dealt(keys, y.shape[1])
         seen = jnp.asarray(part[..., None] != np.arange(FOLDS), rows.dtype)
-        setting = jax.tree.map(lambda a: jnp.broadcast_to(a, (len(y), *a.shape)), setting)
         networks = self._trained(setting, Sample(rows, y, seen), keys, self.trial_steps, stages)
         count = min(y.shape[1], MOST_ROWS)
         look = np.arange(count) * y.shape[1] // count
@@ -163,8 +171,14 @@ def dealt(keys: Any, rows: int) -> Int[np.ndarray, "S N"]:
 
 
 @jax.jit
+def _of_each(settings: list[Setting], chosen: Int[Array, "S"]) -> Setting:
+    """The chosen setting of every split."""
+    return jax.tree.map(lambda *parts: jnp.stack(parts)[chosen, jnp.arange(chosen.shape[0])], *settings)
+
+
+@jax.jit
 def choice(scores: Float[Array, "S C R"]) -> Int[Array, "S"]:
-    """The first candidate, or the last one that is better than the best before it by two standard errors.
+    """The first candidate, or the last one that is better than the best before it by three standard errors.
 
     >>> choice(jnp.array([[[0.0, 0.0, 0.0], [1.0, 1.1, 0.9], [1.0, 1.2, 0.9]]])).tolist()
     [1]
