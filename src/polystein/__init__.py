@@ -39,6 +39,7 @@ from polystein.methods import MKSVGD, SVGD, Ensemble, FunctionSpace, Langevin, M
 from polystein.modelcheck import check_model
 from polystein.pairs import Dense, Tiled
 from polystein.posterior import Posterior, load
+from polystein.quality import check
 from polystein.run import run
 from polystein.target import Target
 from polystein.thinning import recombine, stein_weights, thin
@@ -89,6 +90,7 @@ __all__ = [
     "U",
     "UnitInterval",
     "V",
+    "check",
     "check_model",
     "gof",
     "infer",

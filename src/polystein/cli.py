@@ -13,8 +13,9 @@ from importlib.metadata import version
 from typing import NoReturn
 
 from polystein.experiments import command as reproduce
+from polystein.quality import command as check
 
-COMMANDS = (reproduce,)
+COMMANDS = (reproduce, check)
 FAILED, MISUSED, INTERRUPTED = 1, 2, 130
 
 

@@ -133,7 +133,8 @@ def findings(
                 "narrowest direction",
                 low,
                 low > 0.6,
-                f"variance along {_direction(identity.narrow, names)} is about {low:.2f} of what it should be; add particles",
+                f"variance along {direction_name(identity.narrow, names)} is about {low:.2f} of what it should be; "
+                "add particles",
             )
         )
         out.append(
@@ -141,7 +142,7 @@ def findings(
                 "widest direction",
                 high,
                 high < 1.6,
-                f"variance along {_direction(identity.wide, names)} is about {high:.2f} of what it should be; run longer",
+                f"variance along {direction_name(identity.wide, names)} is about {high:.2f} of what it should be; run longer",
             )
         )
         found, exact, most = (float(a) for a in independent_ksd(x, s))
@@ -178,7 +179,7 @@ def findings(
     return out
 
 
-def _direction(vector: np.ndarray, names: list[str]) -> str:
+def direction_name(vector: np.ndarray, names: list[str]) -> str:
     """The two parameters that a direction is mostly made of."""
     order = np.argsort(-np.abs(vector))[:2]
     return " and ".join(names[i] for i in order if abs(vector[i]) > 0.3 * abs(vector[order[0]]))

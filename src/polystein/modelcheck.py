@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from polystein import _checks
-from polystein._types import Key
+from polystein._types import Key, Scalar
 from polystein.diagnostics import Finding
 from polystein.flow import evaluate
 from polystein.tables import markdown
 from polystein.target import ScoreOnly, Target
+
+STEPS = (1e-1, 1e-2, 1e-3)  # of differences
 
 
 class ModelReport(NamedTuple):
@@ -67,7 +70,7 @@ def check_model(target: Target, draws: Float[Array, "n d"] | None = None, *, key
     ]  # fmt: skip
     good = np.isfinite(scores).all(1) & (np.isfinite(values) | (not known))
     if known and good.any():
-        out.append(_slopes(target, u[good][:16], jax.random.fold_in(seed, 1)))
+        out.append(slopes(target, u[good][:16], jax.random.fold_in(seed, 1)))
     if good.any():
         out.append(_scales(scores[good], draws is not None))
     if draws is not None and good.sum() > 10:
@@ -75,25 +78,34 @@ def check_model(target: Target, draws: Float[Array, "n d"] | None = None, *, key
     return ModelReport(out)
 
 
-def _slopes(target: Target, u: Float[Array, "n d"], key: Key) -> Finding:
-    """The gradient along random directions against central differences of log p, in units of the differences' own noise."""
+def slopes(target: Target, u: Float[Array, "n d"], key: Key, *, scale: Float[Array, "d"] | None = None) -> Finding:
+    """The gradient along random directions against central differences of log p, in units of the differences' own noise.
+
+    Steps are taken in units of ``scale``, or of the size of u where it is not known.
+    """
     along = jax.random.normal(key, u.shape, u.dtype)
     along = along / jnp.linalg.norm(along, axis=1, keepdims=True)
-
-    def worst(h: float) -> np.ndarray:
-        size = h * (1 + jnp.abs(u).max(1, keepdims=True))
-        density = jax.vmap(target.log_density)
-        ahead, behind = density(u + size * along), density(u - size * along)
-        slope = (ahead - behind) / (2 * size[:, 0])
-        noise = jnp.finfo(u.dtype).eps * (jnp.abs(ahead) + jnp.abs(behind)) / size[:, 0]
-        exact = jnp.sum(target.score(u) * along, 1)
-        return np.asarray(jnp.abs(slope - exact) / (1e-2 * jnp.abs(exact) + 4 * noise + 1e-3))
-
-    error = float(np.nanmedian(np.min([worst(h) for h in (1e-1, 1e-2, 1e-3)], 0)))
+    along = along if scale is None else along * scale[None]
+    each = [np.asarray(_disagreement(target, u, along, jnp.asarray(h, u.dtype), scale)) for h in STEPS]
+    error = float(np.nanmedian(np.min(each, 0)))
     return Finding(
         "gradient against differences", error, error < 1, "the gradient of log p is not its slope; look for stop_gradient, "
         "custom derivatives, rounding and comparisons of parameters"
     )  # fmt: skip
+
+
+@eqx.filter_jit
+def _disagreement(
+    target: Target, u: Float[Array, "n d"], along: Float[Array, "n d"], h: Scalar, scale: Float[Array, "d"] | None
+) -> Float[Array, "n"]:
+    """How far slopes are from differences at step h, in units of what is allowed."""
+    size = h * (1 + jnp.abs(u).max(1, keepdims=True) if scale is None else jnp.ones_like(u[:, :1]))
+    density = jax.vmap(target.log_density)
+    ahead, behind = density(u + size * along), density(u - size * along)
+    slope = (ahead - behind) / (2 * size[:, 0])
+    noise = jnp.finfo(u.dtype).eps * (jnp.abs(ahead) + jnp.abs(behind)) / size[:, 0]
+    exact = jnp.sum(target.score(u) * along, 1)
+    return jnp.abs(slope - exact) / (1e-2 * jnp.abs(exact) + 4 * noise + 1e-3)
 
 
 def _scales(scores: np.ndarray, exact: bool) -> Finding:

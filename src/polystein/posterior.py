@@ -188,7 +188,12 @@ def _number(name: str) -> int:
 def _names(tree: Any) -> list[str]:
     out = []
     for path, leaf in jax.tree_util.tree_flatten_with_path(tree)[0]:
-        parts = [str(getattr(entry, "key", getattr(entry, "idx", getattr(entry, "name", entry)))) for entry in path]
-        name = ".".join(parts) or "x"
-        out += [name + (f"[{','.join(map(str, index))}]" if index else "") for index in np.ndindex(leaf.shape)]
+        out += names_of(path, leaf.shape)
     return out
+
+
+def names_of(path: tuple[Any, ...], shape: tuple[int, ...]) -> list[str]:
+    """A name for every number of an array of this shape at a place in a tree."""
+    parts = [str(getattr(entry, "key", getattr(entry, "idx", getattr(entry, "name", entry)))) for entry in path]
+    name = ".".join(parts) or "x"
+    return [name + (f"[{','.join(map(str, index))}]" if index else "") for index in np.ndindex(shape)]

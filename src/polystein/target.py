@@ -142,6 +142,11 @@ class Tree(eqx.Module):
         total = sum((jacobian.astype(u.dtype) for _, jacobian in pairs), jnp.zeros((), u.dtype))
         return jax.tree.unflatten(self.structure, [value for value, _ in pairs]), total
 
+    def inverse(self, value: Any) -> Vector:
+        """The flat vector behind a tree; not finite where it is outside."""
+        leaves = zip(self.bijections, jax.tree.leaves(value), strict=True)
+        return ravel_pytree([bijection.inverse(leaf) for bijection, leaf in leaves])[0]
+
 
 class Target(eqx.Module):
     """A density over flat vectors of length ``dim``, a first guess, and the way back to the user's tree.
@@ -269,6 +274,10 @@ class Target(eqx.Module):
     def constrained(self, u: Vector) -> Any:
         """The user's tree at a flat vector."""
         return self.tree(u)[0]
+
+    def unconstrained(self, value: Any) -> Vector:
+        """The flat vector at a tree of the user's values; not finite where these are outside of what ``constrain`` allows."""
+        return self.tree.inverse(value)
 
 
 def gradient(log_p: Callable[[Vector], Scalar], u: Vector, *, forward: bool = False) -> Vector:

@@ -16,12 +16,13 @@ from polystein.report.section import Cell, Measured, Section, Table, Verdict, sl
 from polystein.storage import replacing
 
 
-def write(out: Path, sections: Sequence[Section], facts: Facts) -> Path:
-    """Write everything into the folder ``out``; the place of the page."""
+def write(out: Path, sections: Sequence[Section], facts: Facts, *, results: Any = None) -> Path:
+    """Write everything into the folder ``out``; the place of the page. ``results.json`` holds the sections, or ``results``."""
     out.mkdir(parents=True, exist_ok=True)
+    found = [_plain(section) for section in sections] if results is None else results
     _replace(out / "report.html", page(sections, facts))
     _replace(out / "report.md", markdown(sections, facts))
-    _replace(out / "results.json", json.dumps([_plain(section) for section in sections], indent=1, ensure_ascii=False) + "\n")
+    _replace(out / "results.json", json.dumps(found, indent=1, ensure_ascii=False) + "\n")
     for section in sections:
         for table in section.tables:
             place = out / "tables" / f"{slug(section.title)}-{slug(table.title)}.csv"
@@ -36,7 +37,7 @@ def markdown(sections: Sequence[Section], facts: Facts) -> str:
     >>> print(markdown([Section("A", "Words.")], Facts((("jax", "1"),), True)).splitlines()[2])
     A quick run on a small budget: it shows that everything works, and its numbers mean little.
     """
-    parts = ["# The paper, reproduced", *([facts.warning] if facts.quick else []), *(part.markdown() for part in sections)]
+    parts = [f"# {facts.title}", *([facts.warning] if facts.quick else []), *(part.markdown() for part in sections)]
     return "\n\n".join([*parts, "## Made by", "\n".join(f"- {name}: {value}" for name, value in facts.rows)]) + "\n"
 
 

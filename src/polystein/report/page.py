@@ -24,10 +24,12 @@ LONG = 48  # characters from which a cell may be broken into lines
 
 
 class Facts(NamedTuple):
-    """What a report was made by: names and values, and whether it was a quick run."""
+    """What a report was made by: names and values, and whether it was a quick run; and what stands at its head."""
 
     rows: tuple[tuple[str, str], ...]
-    quick: bool
+    quick: bool = False
+    title: str = TITLE
+    lead: str = LEAD
 
     @property
     def warning(self) -> str:
@@ -46,6 +48,7 @@ def page(sections: Sequence[Section], facts: Facts) -> str:
     links = [f'<a href="#{slug(section.title)}">{escape(section.title)}</a>' for section in sections]
     tally = Counter(claim.verdict for section in sections for claim in section.claims)
     counts = [f"<li>{chip(verdict, f'{tally[verdict]} {verdict}')}</li>" for verdict in Verdict if tally[verdict]]
+    nav = f'<nav aria-label="Parts">{"".join(links)}</nav>' if len(links) > 1 else ""
     warning = f'<p class="warning">{escape(facts.warning)}</p>' if facts.quick else ""
     made = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts.rows)
     return f"""<!doctype html>
@@ -55,20 +58,20 @@ def page(sections: Sequence[Section], facts: Facts) -> str:
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <link rel="icon" href="data:,">
-<title>{TITLE}</title>
+<title>{escape(facts.title)}</title>
 <style>
 {style}</style>
 </head>
 <body>
 <header>
-<h1>{TITLE}</h1>
-<p class="lead">{escape(LEAD)}</p>
+<h1>{escape(facts.title)}</h1>
+<p class="lead">{escape(facts.lead)}</p>
 <ul class="tally">{"".join(counts)}</ul>
 {warning}
-<nav aria-label="Experiments">{"".join(links)}</nav>
+{nav}
 </header>
 <main>
-{"".join(map(_section, sections))}</main>
+{"".join(map(section_html, sections))}</main>
 <footer><h2>Made by</h2><dl>{made}</dl></footer>
 </body>
 </html>
@@ -85,7 +88,12 @@ def chip(verdict: Verdict, words: str = "") -> str:
     return f'<span class="chip{kind}">{escape(words or str(verdict))}</span>'
 
 
-def _section(section: Section) -> str:
+def section_html(section: Section) -> str:
+    """A section as it stands in a page, and in a notebook.
+
+    >>> section_html(Section("A", "Words.")).splitlines()[0]
+    '<section id="a">'
+    """
     claims = "".join(map(_claim, section.claims))
     parts = [f"<h2>{escape(section.title)}</h2>", *(f"<p>{_text(words)}</p>" for words in section.lead.split("\n\n"))]
     if claims:
