@@ -104,3 +104,4 @@ __all__ = [
     "thin",
     "thinning",
 ]
+__version__ = "0.1.0"
