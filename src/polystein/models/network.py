@@ -35,7 +35,7 @@ class Network(AbstractModel):
 
     - ``features``: p, how many numbers a row has.
     - ``hidden``: units of each hidden layer; one number for a single layer.
-    - ``shape``, ``rate``: of both Gamma priors (errata 32: a rate, not a scale).
+    - ``shape``, ``rate``: of both Gamma priors (erratum 32: a rate, not a scale).
 
     >>> import jax, jax.numpy as jnp
     >>> model = Network(3, hidden=(5, 4))
