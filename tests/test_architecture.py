@@ -17,7 +17,8 @@ PACKAGE = ROOT / "src" / "polystein"
 
 # A module imports only from rooms before its own, and from its own package.
 ROOMS = (
-    "_types _checks _functions numerics storage tables stein kernels pairs discrepancy weights bijections batches target"
+    "_types _checks _functions numerics storage tables stein kernels pairs approximate"
+    " discrepancy weights bijections batches target"
     " geometry gaussian_start curvature methods diagnostics posterior flow checkpoint progress loop run infer modelcheck gof"
     " thinning models data interop report quality experiments cli __main__"
 ).split()

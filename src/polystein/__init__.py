@@ -2,6 +2,7 @@
 
 from polystein import gof, thinning
 from polystein._types import Points
+from polystein.approximate import Nystrom, RandomBatch
 from polystein.bijections import CorrelationCholesky, Interval, Ordered, Positive, Simplex, UnitInterval
 from polystein.curvature import Fisher, Given, Hessian, Kronecker
 from polystein.discrepancy import (
@@ -71,6 +72,7 @@ __all__ = [
     "Matern52",
     "MatrixSVGD",
     "Mixture",
+    "Nystrom",
     "Ordered",
     "Points",
     "Polynomial",
@@ -79,6 +81,7 @@ __all__ = [
     "Product",
     "Progress",
     "QuantileLadder",
+    "RandomBatch",
     "RationalQuadratic",
     "RunFailed",
     "Simplex",
