@@ -36,7 +36,7 @@ from polystein.kernels.bank import Bank, octaves
 from polystein.kernels.base import AbstractKernel
 from polystein.kernels.pointwise import Stretch, Transformed
 from polystein.kernels.radial import RBF
-from polystein.numerics import order_statistic
+from polystein.numerics import order_statistic, pair_products
 
 
 class AbstractBandwidth(eqx.Module):
@@ -225,35 +225,39 @@ class QuantileLadder(AbstractPlacement):
         """Spanning the distances there are."""
         x = _checks.particles(x)
         r2 = _distances(x, self.points)
-        at_quantile = lambda q: (
-            _or_one(order_statistic(r2, round(q * (r2.shape[0] - 1)))) if r2.shape[0] else jnp.ones((), x.dtype)
-        )
+        pairs = r2.shape[0] * (r2.shape[0] - 1) // 2
+        at_quantile = lambda q: _or_one(_of_pairs(r2, round(q * (pairs - 1)))) if pairs else jnp.ones((), x.dtype)
         low, high = jnp.log(at_quantile(self.low)), jnp.log(at_quantile(self.high))
         return Bank(*map(self.kernel, jnp.exp(jnp.linspace(low, high, self.size))))
 
 
-def _distances(x: Float[Array, "n d"], points: int) -> Float[Array, "pairs"]:
-    """r^2 of the pairs i < j of at most ``points`` particles, taken at an even stride."""
+def _distances(x: Float[Array, "n d"], points: int) -> Float[Array, "k k"]:
+    """r^2 of all pairs of at most ``points`` particles, taken at an even stride: n zeros and every other value twice."""
     n = x.shape[0]
     x = lax.stop_gradient(x)
     if n > points:
         x = x[np.arange(points) * n // points]
-    i, j = np.triu_indices(x.shape[0], 1)
-    return jnp.sum((x[i] - x[j]) ** 2, 1)
+    return pair_products(x, x, x, x, jnp.eye(x.shape[0], dtype=bool))[0]
 
 
-def _median(values: Float[Array, "pairs"], *, zeros: bool = True, lower: bool = False) -> Scalar:
-    """The median of the n(n-1)/2 values, or of all n^2 pairs: each value twice and n zeros."""
-    pairs = values.shape[0]
-    if not pairs:
-        return jnp.zeros((), values.dtype)
-    n = round((1 + np.sqrt(1 + 8 * pairs)) / 2)
-    total = n * n if zeros else pairs
-    at = lambda rank: (
-        order_statistic(values, (rank - n) // 2 if zeros else rank) if not zeros or rank >= n else jnp.zeros((), values.dtype)
-    )
+def _of_pairs(r2: Float[Array, "k k"], rank: int) -> Scalar:
+    """The value at a rank among the pairs i < j."""
+    return order_statistic(r2, r2.shape[0] + 2 * rank)
+
+
+def _median(r2: Float[Array, "k k"], *, zeros: bool = True, lower: bool = False) -> Scalar:
+    """The median of all pairs, or of those with i < j; 0 where there are none."""
+    n = r2.shape[0]
+    total = n * n if zeros else n * (n - 1) // 2
+    if not total:
+        return jnp.zeros((), r2.dtype)
     below, above = (total - 1) // 2, total // 2
-    return at(below) if lower or below == above else (at(below) + at(above)) / 2
+    at_below = order_statistic(r2, below) if zeros else _of_pairs(r2, below)
+    if lower or below == above:
+        return at_below
+    place = above if zeros else n + 2 * above
+    greater = jnp.min(jnp.where(r2 > at_below, r2, jnp.inf))
+    return (at_below + jnp.where(jnp.sum(r2 <= at_below) > place, at_below, greater)) / 2
 
 
 def _or_one(h: Float[Array, "..."]) -> Float[Array, "..."]:
