@@ -17,6 +17,8 @@ def draw(groups: Groups, folder: Path) -> None:
     """What there are numbers for."""
     if groups.get("pair step"):
         _sweep(groups["pair step"], folder)
+    if groups.get("approximate"):
+        _curves(groups["approximate"], folder)
 
 
 def _sweep(found: Sequence[Cell], folder: Path) -> None:
@@ -36,6 +38,21 @@ def _sweep(found: Sequence[Cell], folder: Path) -> None:
         right.set(title="Over ours with ten kernels", ylabel="times our step")
         _finish(left, right)
         saved(figure, folder, "speed", f"A step over all pairs on given scores, d = {D}")
+
+
+def _curves(found: Sequence[Cell], folder: Path) -> None:
+    """Error against speed."""
+    with style() as plt:
+        figure, axis = plt.subplots(figsize=(5.5, 3.4))
+        for way in ("batches", "landmarks"):
+            for case in {tuple(cell.case.items()): cell.case for cell in found}.values():
+                some = [cell for cell in found if cell.case == case and way in cell.program and cell.seconds]
+                times = [seconds(found, "exact", **case) / cell.seconds for cell in some if cell.seconds]
+                label = f"{way}, d = {case['d']}, kernels: {case['kernels']}"
+                axis.loglog(times, [cell.facts["phi"] for cell in some], "o-", ms=3, label=label)
+        axis.set(title="Less than n² work", xlabel="times as fast as the exact sweep", ylabel="relative error of the drift")
+        axis.legend()
+        saved(figure, folder, "approximate", "Error of the drift against speed, n = 20 000")
 
 
 def _finish(*axes: Any) -> None:

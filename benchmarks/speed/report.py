@@ -125,6 +125,15 @@ def _large(found: Sequence[Cell]) -> Iterator[str]:
     yield markdown(["n", "d", "kernels", "seconds a step", "peak, GB"], rows) + "\n"
 
 
+def _approximate(found: Sequence[Cell]) -> Iterator[str]:
+    rows = []
+    for cell in found:
+        exact = seconds(found, "exact", **cell.case)
+        rows.append([*cell.case.values(), cell.program, ratio(exact / (cell.seconds or math.nan)), *cell.facts.values()])
+    yield "A sweep for the drift and all discrepancies: how many times as fast as the exact one, and its relative errors.\n"
+    yield markdown(["n", "d", "kernels", "sums", "times as fast", "error of phi", "error of the KSDs"], rows) + "\n"
+
+
 def _first_result(found: Sequence[Cell]) -> Iterator[str]:
     facts = ["import", "first", "second", "programs compiled", "compiled by the second"]
     rows = [[c.case["call"], c.program, c.seconds, *(c.facts[name] for name in facts)] for c in found]
@@ -136,5 +145,6 @@ TABLES: dict[str, Callable[[Sequence[Cell]], Iterator[str]]] = {
     "pair step": _pair_step,
     "end to end": _end_to_end,
     "large": _large,
+    "approximate": _approximate,
     "first result": _first_result,
 }

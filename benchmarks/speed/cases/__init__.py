@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from benchmarks.speed.cases import end_to_end, first_result, large, limits, pair_step
+from benchmarks.speed.cases import approximate, end_to_end, first_result, large, limits, pair_step
 from benchmarks.speed.record import Cell
 
 GROUPS: dict[str, Callable[[bool], Iterable[Cell]]] = {
@@ -12,5 +12,6 @@ GROUPS: dict[str, Callable[[bool], Iterable[Cell]]] = {
     "pair step": pair_step.measure,
     "end to end": end_to_end.measure,
     "large": large.measure,
+    "approximate": approximate.measure,
     "first result": first_result.measure,
 }
