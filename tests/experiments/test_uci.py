@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from polystein.experiments.base import Wishes
 from polystein.experiments.printed import COLUMNS, LOG_LIKELIHOOD, RMSE, best_printed
 from polystein.experiments.records import Record
 from polystein.experiments.regressors import AbstractRegressor, Predictive, recipes
+from polystein.experiments.regressors.nuts import NUTS
 from polystein.experiments.uci_section import KERNELS, LITERAL, uci_section
 from polystein.report.section import Measured, Verdict
 
@@ -136,3 +138,9 @@ def test_a_run_that_broke_down_leaves_its_split_out():
     )
     section = uci_section([at(0, float("nan")), at(1, 3.0)], RECIPES, None)
     assert section.tables[0].rows[0][1].trials == 1
+
+
+def test_nuts_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "numpyro", None)
+    with pytest.raises(ImportError, match=r"polystein\[numpyro\]"):
+        NUTS().fit(jnp.ones((1, 3, 1)), jnp.ones((1, 3)), jnp.ones((1, 2, 1)), jax.random.split(jax.random.key(0), 1))

@@ -15,6 +15,7 @@ from polystein.storage import replacing
 
 INK, PAPER = "#1b1f24", "#fefefe"
 PALETTE = ["#2f7fb8", "#d1495b", "#3a9d6e", "#c98a1b", "#8a63c7", "#6b7785", "#1a9aa0", "#b0568f", "#8f8f2a", "#a0603c"]
+WIDEN = 1.5  # how much larger than drawn a figure may be shown
 STYLE = {
     "svg.fonttype": "none",
     "figure.facecolor": PAPER,
@@ -62,10 +63,10 @@ def saved(figure: Any, folder: Path, name: str, caption: str) -> Figure:
 
 
 def inline(figure: Figure) -> str:
-    """The SVG as part of a page: as wide as its place, in the page's colours, with names of its own.
+    """The SVG as part of a page: no wider than it was drawn by half, in the page's colours, with names of its own.
 
     >>> inline(Figure("a", "A line", f'<svg width="9pt" height="9pt"><path id="p" style="fill: {INK}"/></svg>'))
-    '<svg role="img" aria-label="A line"><path id="a-p" style="fill: currentColor"/></svg>'
+    '<svg style="max-width:13.5pt" role="img" aria-label="A line"><path id="a-p" style="fill: currentColor"/></svg>'
     """
     svg = figure.svg.replace(INK, "currentColor").replace(PAPER, "none")
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.S)
@@ -73,4 +74,6 @@ def inline(figure: Figure) -> str:
     svg = re.sub(r"url\(#", f"url(#{figure.name}-", svg)
     svg = re.sub(r'href="#', f'href="#{figure.name}-', svg)
     label = figure.caption.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;")
-    return re.sub(r'<svg( width="[^"]*")?( height="[^"]*")?', f'<svg role="img" aria-label="{label}"', svg, count=1)
+    width = re.search(r'<svg width="([0-9.]+)pt"', svg)
+    most = f'style="max-width:{float(width[1]) * WIDEN:g}pt" ' if width else ""
+    return re.sub(r'<svg( width="[^"]*")?( height="[^"]*")?', f'<svg {most}role="img" aria-label="{label}"', svg, count=1)
