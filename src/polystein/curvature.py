@@ -14,7 +14,6 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float
 
 from polystein import _checks
@@ -35,84 +34,123 @@ class Blocks(eqx.Module):
         return Blocks([matrix], [jnp.ones((*matrix.shape[:-2], 1, 1), matrix.dtype)])
 
     def roots(self) -> Roots:
-        """Cholesky factors of every matrix."""
-        return Roots(*jax.tree.map(jnp.linalg.cholesky, (self.left, self.right)))
+        """Symmetric roots of every matrix."""
+        pairs = [[_root(a) for a in side] for side in (self.left, self.right)]
+        return Roots(*([pair[k] for pair in side] for k in range(3) for side in pairs))
 
 
 class Roots(eqx.Module):
-    """L = blockdiag(LA kron LB), lower triangular, with L L' = Q."""
+    """L = blockdiag(A kron B) with L L' = Q: symmetric roots of the factors, their inverses, and half their log determinants.
+
+    Products alone: triangular solves of many small systems side by side are slow on a CPU.
+    """
 
     left: list[Float[Array, "*n _a _a"]]
     right: list[Float[Array, "*n _b _b"]]
+    left_inverse: list[Float[Array, "*n _a _a"]]
+    right_inverse: list[Float[Array, "*n _b _b"]]
+    left_volume: list[Float[Array, "*n"]]
+    right_volume: list[Float[Array, "*n"]]
 
     def whiten(self, x: Vector) -> Vector:
         """L'x: Euclidean distances of these are distances |x - y|_Q."""
-        return self._each(lambda a, b, m: a.T @ m @ b, x)
+        return _each(self.left, self.right, x)
 
     def scores(self, s: Vector) -> Vector:
         """L^-1 s: the scores in those coordinates."""
-        return self._each(lambda a, b, m: _under(b, _under(a, m).T).T, s)
+        return _each(self.left_inverse, self.right_inverse, s)
 
     def back(self, v: Vector) -> Vector:
         """L^-T v: a displacement in those coordinates, in the coordinates of x."""
-        return self._each(lambda a, b, m: _under(b, _under(a, m, 1).T, 1).T, v)
+        return _each(self.left_inverse, self.right_inverse, v)
 
     def lift(self, z: Vector) -> Vector:
         """L z: with ``whiten``, Q x."""
-        return self._each(lambda a, b, m: a @ m @ b.T, z)
+        return _each(self.left, self.right, z)
 
     @property
     def log_volume(self) -> Scalar:
         """log det L."""
-        logs = lambda a: jnp.sum(jnp.log(jnp.diagonal(a)))
-        sizes = zip(self.left, self.right, strict=True)
-        return sum((b.shape[0] * logs(a) + a.shape[0] * logs(b) for a, b in sizes), jnp.zeros(()))
-
-    def _each(self, act: Callable[[Array, Array, Array], Array], v: Vector) -> Vector:
-        parts, start = [], 0
-        for a, b in zip(self.left, self.right, strict=True):
-            size = a.shape[0] * b.shape[0]
-            block = v[start : start + size].reshape(a.shape[0], b.shape[0])
-            parts.append(act(a, b, block).ravel())
-            start += size
-        return jnp.concatenate(parts)
+        each = zip(self.left, self.right, self.left_volume, self.right_volume, strict=True)
+        return sum((b.shape[0] * va + a.shape[0] * vb for a, b, va, vb in each), jnp.zeros(()))
 
 
-def _under(lower: Float[Array, "a a"], m: Float[Array, "a b"], trans: int = 0) -> Float[Array, "a b"]:
-    return solve_triangular(lower, m, lower=True, trans=trans)
+def _each(left: list[Array], right: list[Array], v: Vector) -> Vector:
+    """Every block of v as a matrix M: A M B, for symmetric A and B."""
+    parts, start = [], 0
+    for a, b in zip(left, right, strict=True):
+        size = a.shape[0] * b.shape[0]
+        parts.append((a @ v[start : start + size].reshape(a.shape[0], b.shape[0]) @ b).ravel())
+        start += size
+    return jnp.concatenate(parts)
+
+
+def _root(m: Float[Array, "*n a a"]) -> tuple[Array, Array, Array]:
+    """The symmetric root of a positive definite matrix, its inverse, and its log determinant."""
+    values, vectors = jnp.linalg.eigh(m)
+    root = jnp.sqrt(jnp.maximum(values, jnp.finfo(m.dtype).eps * values[..., -1:]))
+    made = lambda diagonal: (vectors * diagonal[..., None, :]) @ jnp.swapaxes(vectors, -1, -2)
+    return made(root), made(1 / root), jnp.sum(jnp.log(root), -1)
 
 
 class AbstractCurvature(eqx.Module):
-    """Positive definite matrices at the particles, of their scores or of the density itself."""
-
-    damping: eqx.AbstractVar[Scalar]
+    """Positive definite matrices at the particles, by their roots."""
 
     def init(self, x: Float[Array, "n d"]) -> Any:
         """What is remembered between steps: nothing."""
         del x
 
     @abstractmethod
+    def roots(self, points: Points, memory: Any, *, each: bool) -> tuple[Roots, Any]:
+        """The root of their mean over the particles that take part, or of ``each``, and what to remember."""
+
+
+class Held(AbstractCurvature):
+    """Roots that were computed elsewhere: of one matrix, or of one for each particle."""
+
+    given: Roots
+
+    def roots(self, points: Points, memory: None, *, each: bool) -> tuple[Roots, None]:
+        """As they were."""
+        return self.given, None
+
+
+class AbstractEstimated(AbstractCurvature):
+    """Curvature estimated at every step, from the scores or from the density itself."""
+
+    damping: eqx.AbstractVar[Scalar]
+
+    @abstractmethod
     def estimate(self, points: Points, memory: Any) -> tuple[Blocks, Any]:
         """A positive semidefinite matrix for each particle, and what to remember."""
 
-    def damped(self, blocks: Blocks) -> Blocks:
-        """Every factor plus ``damping`` times its diagonal (Marquardt), which respects the units of each parameter.
-
-        Where the diagonal vanishes, the mean of it stands in.
-        """
-
-        def add(m: Float[Array, "a a"]) -> Float[Array, "a a"]:
-            diagonal = jnp.diagonal(m)
-            level = jnp.mean(diagonal)
-            diagonal = jnp.where(diagonal > 0, diagonal, jnp.where(level > 0, level, 1))
-            if m.shape[0] == 1:  # a number only scales its block
-                return diagonal[None]
-            return m + self.damping.astype(m.dtype) * jnp.diag(diagonal)
-
-        return jax.tree.map(jnp.vectorize(add, signature="(a,a)->(a,a)"), blocks)
+    def roots(self, points: Points, memory: Any, *, each: bool) -> tuple[Roots, Any]:
+        """Of the damped matrices."""
+        blocks, memory = self.estimate(points, memory)
+        if not each:
+            live = jnp.ones(points.x.shape[0]) if points.live is None else points.live
+            blocks = jax.tree.map(lambda a: jnp.tensordot(live.astype(a.dtype), a, 1) / points.count, blocks)
+        return damped(blocks, self.damping).roots(), memory
 
 
-class Given(AbstractCurvature):
+def damped(blocks: Blocks, damping: Scalar) -> Blocks:
+    """Every factor plus ``damping`` times its diagonal (Marquardt), which respects the units of each parameter.
+
+    Where the diagonal vanishes, the mean of it stands in.
+    """
+
+    def add(m: Float[Array, "a a"]) -> Float[Array, "a a"]:
+        diagonal = jnp.diagonal(m)
+        level = jnp.mean(diagonal)
+        diagonal = jnp.where(diagonal > 0, diagonal, jnp.where(level > 0, level, 1))
+        if m.shape[0] == 1:  # a number only scales its block
+            return diagonal[None]
+        return m + damping.astype(m.dtype) * jnp.diag(diagonal)
+
+    return jax.tree.map(jnp.vectorize(add, signature="(a,a)->(a,a)"), blocks)
+
+
+class Given(AbstractEstimated):
     """One matrix for all particles and steps.
 
     >>> Given(jnp.diag(jnp.array([1.0, 4.0]))).estimate(Points.of(jnp.ones((3, 2)), jnp.ones((3, 2))), None)[0].left[0].shape
@@ -133,7 +171,7 @@ class Given(AbstractCurvature):
         return Blocks.full(jnp.broadcast_to(self.matrix.astype(points.x.dtype), (n, d, d))), None
 
 
-class Hessian(AbstractCurvature):
+class Hessian(AbstractEstimated):
     """-grad grad log p at each particle, negative eigenvalues turned positive.
 
     **Arguments:**
@@ -164,7 +202,7 @@ class Average(eqx.Module):
     filled: Scalar
 
 
-class AbstractOfScores(AbstractCurvature):
+class AbstractOfScores(AbstractEstimated):
     """From the scores alone: E s s' is the Fisher information, which is -E grad grad log p under p.
 
     ``memory`` in [0, 1) is the share of the running average that is kept at each step.

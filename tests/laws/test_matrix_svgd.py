@@ -9,9 +9,9 @@ import optax
 import pytest
 
 from polystein import RBF, SVGD, Dense, Fisher, Given, Hessian, Kronecker, MatrixSVGD, Points, Target, Tiled, run
-from polystein.curvature import Blocks
+from polystein.curvature import Blocks, Held, damped
 from polystein.methods import Swarm
-from polystein.methods.matrix import log_weights, mixed
+from polystein.methods.matrix import Preconditioned, log_weights, mixed
 from tests.laws.registry import jit
 
 pytestmark = pytest.mark.usefixtures("float64")
@@ -40,7 +40,8 @@ def swarm(rng):
 @pytest.mark.parametrize("kernel", [None, RBF(1.7)], ids=["median", "fixed"])
 def test_a_constant_metric_is_svgd_in_whitened_coordinates(kernel, swarm, rng):
     q = spd(rng, 3)
-    root = np.linalg.cholesky(q)
+    values, vectors = np.linalg.eigh(q)
+    root = vectors @ np.diag(np.sqrt(values)) @ vectors.T
     white = swarm_of(swarm.x @ root, np.linalg.solve(root, swarm.s.T).T)
     plain = SVGD() if kernel is None else SVGD(kernel)
     expected = np.linalg.solve(root.T, velocity(plain, white).T).T
@@ -50,6 +51,19 @@ def test_a_constant_metric_is_svgd_in_whitened_coordinates(kernel, swarm, rng):
 
 def test_the_identity_as_metric_is_svgd(swarm):
     np.testing.assert_allclose(velocity(MatrixSVGD(Given(np.eye(3))), swarm), velocity(SVGD(), swarm), rtol=1e-12)
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_the_control_moves_each_particle_alone_in_the_same_metric(own, swarm, rng):
+    """As held roots and as the mean of matrices of the particles' own."""
+    q = spd(rng, 5, 3)
+    used = q if own else np.broadcast_to(q.mean(0), q.shape)
+    expected = np.linalg.solve(used, np.asarray(swarm.s)[..., None])[..., 0]
+    roots = Blocks.full(jnp.asarray(q if own else q.mean(0))).roots()
+    np.testing.assert_allclose(velocity(Preconditioned(Held(roots), own=own), swarm), expected, rtol=1e-9)
+    far = Swarm(Points.of(1e4 * jnp.eye(5, 3) * jnp.arange(1.0, 6.0)[:, None] + 1e3 * swarm.x, swarm.s), Dense())
+    alone = MatrixSVGD(Held(roots), mixture=own, kernel=RBF(1e-3))
+    np.testing.assert_allclose(velocity(alone, far), expected / 5, rtol=1e-8)
 
 
 def test_a_mixture_with_one_anchor_is_the_constant_metric(swarm, rng):
@@ -92,12 +106,11 @@ def test_blocks_act_as_their_kronecker_products(rng):
     blocks = Blocks([jnp.asarray(left), jnp.asarray(single)], [jnp.asarray(right), jnp.ones((1, 1))])
     q = np.zeros((8, 8))
     q[:6, :6], q[6:, 6:] = np.kron(left, right), single
-    root, v = np.linalg.cholesky(q), rng.normal(size=8)
-    v, roots = jnp.asarray(v), blocks.roots()
-    np.testing.assert_allclose(roots.whiten(v), root.T @ v, rtol=1e-10)
-    np.testing.assert_allclose(roots.scores(v), np.linalg.solve(root, v), rtol=1e-10)
-    np.testing.assert_allclose(roots.back(v), np.linalg.solve(root.T, v), rtol=1e-10)
-    np.testing.assert_allclose(roots.lift(v), root @ v, rtol=1e-10)
+    v, roots = jnp.asarray(rng.normal(size=8)), blocks.roots()
+    np.testing.assert_allclose(roots.lift(roots.whiten(v)), q @ v, rtol=1e-10)
+    np.testing.assert_allclose(roots.back(roots.scores(v)), np.linalg.solve(q, v), rtol=1e-8)
+    np.testing.assert_allclose(roots.scores(roots.lift(v)), v, rtol=1e-8)
+    np.testing.assert_allclose(roots.back(roots.whiten(v)), v, rtol=1e-8)
     assert float(roots.log_volume) == pytest.approx(np.linalg.slogdet(q)[1] / 2)
 
 
@@ -121,10 +134,10 @@ def test_curvatures_are_their_formulas(rng):
 
 def test_damping_adds_of_the_diagonal_and_spares_numbers():
     blocks = Blocks([jnp.diag(jnp.array([2.0, 0.0])), jnp.zeros((2, 2))], [jnp.full((1, 1), 3.0), jnp.zeros((1, 1))])
-    damped = Fisher(damping=0.5).damped(blocks)
-    np.testing.assert_allclose(damped.left[0], np.diag([3.0, 0.5]))
-    np.testing.assert_allclose(damped.left[1], 0.5 * np.eye(2))
-    assert [float(b[0, 0]) for b in damped.right] == [3.0, 1.0]
+    found = damped(blocks, jnp.asarray(0.5))
+    np.testing.assert_allclose(found.left[0], np.diag([3.0, 0.5]))
+    np.testing.assert_allclose(found.left[1], 0.5 * np.eye(2))
+    assert [float(b[0, 0]) for b in found.right] == [3.0, 1.0]
 
 
 def test_curvature_makes_scales_alike(rng):

@@ -4,8 +4,8 @@ from polystein.methods.base import AbstractMethod, Swarm
 from polystein.methods.ensemble import Ensemble
 from polystein.methods.functionspace import FunctionSpace
 from polystein.methods.langevin import Langevin
-from polystein.methods.matrix import MatrixSVGD
+from polystein.methods.matrix import MatrixSVGD, Preconditioned
 from polystein.methods.mksvgd import MKSVGD
 from polystein.methods.svgd import SVGD
 
-__all__ = ["MKSVGD", "SVGD", "AbstractMethod", "Ensemble", "FunctionSpace", "Langevin", "MatrixSVGD", "Swarm"]
+__all__ = ["MKSVGD", "SVGD", "AbstractMethod", "Ensemble", "FunctionSpace", "Langevin", "MatrixSVGD", "Preconditioned", "Swarm"]

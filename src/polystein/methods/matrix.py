@@ -18,7 +18,7 @@ from jaxtyping import Array, Float
 
 from polystein import _checks
 from polystein._types import Key, Points, Trace
-from polystein.curvature import AbstractCurvature, Blocks, Fisher, Roots
+from polystein.curvature import AbstractCurvature, Fisher, Roots
 from polystein.kernels import AbstractBandwidth, AbstractRadial, LiuWang, kernel_of
 from polystein.methods.base import AbstractMethod, Swarm
 from polystein.numerics import cast
@@ -54,18 +54,34 @@ class MatrixSVGD(AbstractMethod):
 
     def velocity(self, swarm: Swarm, memory: Any, key: Key) -> tuple[Float[Array, "n d"], Any, Trace]:
         """phi(x_i)."""
-        blocks, memory = self.curvature.estimate(swarm.points, memory)
+        roots, memory = self.curvature.roots(swarm.points, memory, each=self.mixture)
         if self.mixture:
-            return mixed(swarm, swarm.x, self.curvature.damped(blocks).roots(), self.kernel), memory, {}
-        roots = self.curvature.damped(mean(blocks, swarm.points)).roots()
+            return mixed(swarm, swarm.x, roots, self.kernel), memory, {}
         white = whitened(swarm, roots)
         return jax.vmap(roots.back)(white.drift(_kernel_at(self.kernel, white.x))), memory, {}
 
 
-def mean(blocks: Blocks, points: Points) -> Blocks:
-    """The average over the particles that take part."""
-    live = jnp.ones(points.x.shape[0], points.x.dtype) if points.live is None else points.live.astype(points.x.dtype)
-    return jax.tree.map(lambda a: jnp.tensordot(live, a, 1) / points.count, blocks)
+class Preconditioned(AbstractMethod):
+    """x_i <- x_i + eps Q_i^-1 s_i: independent ascents in the metric of the curvature, the control of ``MatrixSVGD``.
+
+    **Arguments:** ``curvature``; ``own``: whether each particle has a metric of its own, or all their mean.
+
+    >>> Preconditioned(own=True).own
+    True
+    """
+
+    curvature: AbstractCurvature = eqx.field(converter=_curvature, default_factory=Fisher)
+    own: bool = eqx.field(static=True, converter=_checks.flag("own"), default=False)
+
+    def init(self, x: Float[Array, "n d"]) -> Any:
+        """What the curvature remembers."""
+        return self.curvature.init(x)
+
+    def velocity(self, swarm: Swarm, memory: Any, key: Key) -> tuple[Float[Array, "n d"], Any, Trace]:
+        """Q_i^-1 s_i."""
+        roots, memory = self.curvature.roots(swarm.points, memory, each=self.own)
+        inverse = lambda root, s: root.back(root.scores(s))
+        return jax.vmap(inverse, in_axes=(0 if self.own else None, 0))(roots, swarm.s), memory, {}
 
 
 def whitened(swarm: Swarm, roots: Roots) -> Swarm:

@@ -25,6 +25,7 @@ import optax
 from jaxtyping import Array, Float
 
 from polystein._types import Key
+from polystein.curvature import Held, Roots
 from polystein.experiments.regressors.base import AbstractRegressor, Predictive, Progress, Standardised
 from polystein.flow import Flow, State, advance, begin
 from polystein.methods import AbstractMethod
@@ -99,6 +100,9 @@ class AbstractParticles(AbstractRegressor):
     def method(self, model: Network) -> AbstractMethod:
         """What moves the particles."""
 
+    def curvature(self, model: Network, rows: Rows, x: Float[Array, "S n d"]) -> Roots | None:
+        """The curvature of every split that the method holds until it is asked again; None where it holds none."""
+
     def quickly(self) -> AbstractParticles:
         """A hundred steps."""
         return dataclasses.replace(self, steps=100)
@@ -120,16 +124,19 @@ class AbstractParticles(AbstractRegressor):
         training = Training(self.method(model), model, _rmsprop(self.rate), self.batch)
         each = [jax.tree.map(lambda a, i=i: a[i], rows) for i in range(len(y))]
         x0 = [self.start(model, some, key, self.particles) for some, key in zip(each, keys, strict=True)]
-        state = _begin(training, rows, jnp.stack(x0))
+        x0 = jnp.stack(x0)
+        held = self.curvature(model, rows, x0)
+        state = _begin(training, held, rows, x0)
         size = -(-self.steps // CHUNKS)
         for done in range(0, self.steps, size):
-            state = _advance(training, rows, keys, state, jnp.asarray(min(size, self.steps - done)), size)
+            held = self.curvature(model, rows, state.x) if done else held
+            state = _advance(training, held, rows, keys, state, jnp.asarray(min(size, self.steps - done)), size)
             if progress:
                 jax.block_until_ready(state.x)
                 progress(min(done + size, self.steps) / self.steps)
-        held = slice(kept if kept < y.shape[1] else 0, None)  # where none is withheld: all
+        withheld = slice(kept if kept < y.shape[1] else 0, None)  # where none is withheld: all
         mean = _means(model, state.x, units.features(test_x), units)
-        residual = y[:, None, held] - _means(model, state.x, units.features(x[:, held]), units)
+        residual = y[:, None, withheld] - _means(model, state.x, units.features(x[:, withheld]), units)
         sd = jnp.sqrt(jnp.mean(residual**2, 2, keepdims=True))
         whole = state.halted[:, None, None] < 0  # a run that broke down predicts nothing
         return Predictive(
@@ -145,9 +152,10 @@ class Training(eqx.Module):
     optim: optax.GradientTransformation = eqx.field(static=True)
     batch: int = eqx.field(static=True)
 
-    def flow(self, rows: Rows) -> Flow:
-        """The flow of one split."""
-        return Flow(self.method, self.model.target(rows, batch=min(self.batch, rows.y.shape[0])), self.optim, Dense())
+    def flow(self, rows: Rows, held: Roots | None = None) -> Flow:
+        """The flow of one split, by the curvature that its method holds, if any."""
+        method = self.method if held is None else eqx.tree_at(lambda m: m.curvature, self.method, Held(held))
+        return Flow(method, self.model.target(rows, batch=min(self.batch, rows.y.shape[0])), self.optim, Dense())
 
 
 @lru_cache
@@ -168,15 +176,18 @@ def _with_noise(model: Network, draws: Any, rows: Rows) -> Float[Array, "n d"]:
 
 
 @eqx.filter_jit
-def _begin(training: Training, rows: Rows, x: Float[Array, "S n d"]) -> State:
-    return jax.vmap(lambda rows, x: begin(training.flow(rows), x))(rows, x)
+def _begin(training: Training, held: Roots | None, rows: Rows, x: Float[Array, "S n d"]) -> State:
+    return jax.vmap(lambda held, rows, x: begin(training.flow(rows, held), x))(held, rows, x)
 
 
 @eqx.filter_jit
-def _advance(training: Training, rows: Rows, keys: Any, state: State, count: Any, size: int) -> State:
+def _advance(training: Training, held: Roots | None, rows: Rows, keys: Any, state: State, count: Any, size: int) -> State:
     """Some steps of every split."""
-    move = lambda rows, key, state: advance(training.flow(rows), state, jax.random.fold_in(key, 1), count, size)[0]
-    return jax.vmap(move)(rows, keys, state)
+
+    def move(held: Roots | None, rows: Rows, key: Any, state: State) -> State:
+        return advance(training.flow(rows, held), state, jax.random.fold_in(key, 1), count, size)[0]
+
+    return jax.vmap(move)(held, rows, keys, state)
 
 
 @eqx.filter_jit
