@@ -19,7 +19,7 @@ __all__ = ["AbstractRegressor", "Predictive", "Progress", "Standardised", "log_l
 
 
 def recipes() -> dict[str, type[AbstractRegressor]]:
-    """Every recipe by its label, in order of label: the concrete subclasses in the files of this folder.
+    """Every recipe by its label, in order of label: the concrete subclasses with a label in the files of this folder.
 
     >>> all(issubclass(recipe, AbstractRegressor) for recipe in recipes().values())
     True
@@ -29,5 +29,6 @@ def recipes() -> dict[str, type[AbstractRegressor]]:
     found = [AbstractRegressor]
     for cls in found:
         found += [sub for sub in cls.__subclasses__() if sub not in found]
-    mine = [cls for cls in found if cls.__module__.startswith(f"{__name__}.") and not inspect.isabstract(cls)]
+    mine = [cls for cls in found if cls.__module__.startswith(f"{__name__}.") and hasattr(cls, "label")]
+    mine = [cls for cls in mine if not inspect.isabstract(cls)]
     return {cls.label: cls for cls in sorted(mine, key=lambda cls: cls.label)}
