@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from polystein._types import Key, Points, Scalar, Vector
+from polystein.numerics import every_digit
 from polystein.target import AbstractDensity, Target, scaled_scores
 
 
@@ -81,6 +82,7 @@ class Triangular(AbstractGeometry):
     centre: Float[Array, "d"]
     factor: Float[Array, "d d"]
 
+    @every_digit
     def stretch(self, z: Float[Array, "n d"]) -> Float[Array, "n d"]:
         """L z."""
         return z @ self.factor.T
@@ -89,6 +91,7 @@ class Triangular(AbstractGeometry):
         """By forward substitution."""
         return jax.scipy.linalg.solve_triangular(self.factor, gap.T, lower=True).T
 
+    @every_digit
     def pull(self, s: Float[Array, "n d"]) -> Float[Array, "n d"]:
         """L' s."""
         return s @ self.factor
@@ -108,6 +111,7 @@ class LowRank(AbstractGeometry):
     directions: Float[Array, "d r"]
     stretches: Float[Array, "r"]
 
+    @every_digit
     def _along(self, z: Float[Array, "n d"], factor: Float[Array, "r"]) -> Float[Array, "n d"]:
         return z + ((z @ self.directions) * (factor - 1)[None]) @ self.directions.T
 

@@ -21,7 +21,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from polystein._types import Points, Scalar, Vector
-from polystein.numerics import pair_products, weighted_differences
+from polystein.numerics import every_digit, pair_products, weighted_differences
 
 
 def stein_operator(phi: Callable[[Vector], Vector], x: Vector, s: Vector) -> Float[Array, "d d"]:
@@ -74,6 +74,7 @@ class Tile(eqx.Module):
     close: Bool[Array, ""] | bool
 
     @staticmethod
+    @every_digit
     def of(rows: Points, cols: Points) -> Tile:
         """Compute the shared matrices of a block of pairs."""
         sy = rows.s if rows.left is None else rows.left
@@ -105,6 +106,7 @@ def radial_stein(jet: RadialJet, tile: Tile) -> Float[Array, "*tile"]:
     return jet.value * tile.ss - 2 * jet.first * (tile.rs + tile.dim) - 4 * jet.second
 
 
+@every_digit
 def radial_drift(jet: RadialJet, tile: Tile) -> Float[Array, "a d"]:
     """sum_j phi s_j + 2 phi' (x_j - y_i), over the columns j: two matrix products."""
     pull = tile.among_live(jet.value) @ tile.cols.s

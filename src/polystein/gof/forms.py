@@ -9,6 +9,7 @@ from jaxtyping import Array, Float
 
 from polystein._types import Points
 from polystein.kernels import Bank
+from polystein.numerics import every_digit
 from polystein.pairs import over_unordered
 from polystein.stein import Tile
 
@@ -30,6 +31,7 @@ class Forms(NamedTuple):
         return jnp.mean(self.u >= self.u[:, :1], 1)
 
 
+@every_digit
 def quadratic_forms(bank: Bank, points: Points, signs: Float[Array, "n b"]) -> Forms:
     r"""sum_{i != j} w_i u(x_i, x_j) w_j / (n (n - 1)) for w = 1 and for every column w of ``signs``, in one sweep.
 

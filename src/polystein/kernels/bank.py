@@ -23,7 +23,7 @@ from polystein._checks import concrete, instance, kernel_scale, nonnegative, two
 from polystein._types import Points, Scalar, Vector
 from polystein.kernels.base import AbstractKernel, AbstractRadial
 from polystein.kernels.radial import RBF
-from polystein.numerics import Tree, cast
+from polystein.numerics import Tree, cast, every_digit
 from polystein.stein import Jet, RadialJet, Tile, radial_drift, radial_stein, stein_of_pair
 
 Out = TypeVar("Out")
@@ -216,6 +216,7 @@ class Bank(eqx.Module):
         """u_p^i(x, x) = k |s|^2 + 2 s.grad k + tr grad grad k at every point: the self-terms of a V-statistic."""
         return self.stein_pairs(points, points)
 
+    @every_digit
     def stein_pairs(self, rows: Points, cols: Points) -> Float[Array, "m n"]:
         """u_p^i(y_j, x_j) for rows and columns taken one to one."""
         sy = rows.s if rows.left is None else rows.left
@@ -307,6 +308,7 @@ _member = instance(
 )
 
 
+@every_digit
 def _mixed(w: Float[Array, "f"], members: Tree) -> Tree:
     """sum_i w_i of every leaf, over its leading axis."""
     return jax.tree.map(lambda leaf: jnp.tensordot(w, leaf, 1), members)

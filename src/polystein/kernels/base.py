@@ -17,7 +17,7 @@ from jaxtyping import Array, Bool, Float
 
 from polystein._checks import instance, nonnegative, particles, per_dimension, two_points
 from polystein._types import Scalar, Vector
-from polystein.numerics import cast
+from polystein.numerics import cast, every_digit
 from polystein.stein import (
     InnerJet,
     Jet,
@@ -95,6 +95,7 @@ class AbstractKernel(eqx.Module):
 class AbstractPairwise(AbstractKernel):
     """A kernel known by its jet at one pair; a tile is all pairs, vmapped."""
 
+    @every_digit
     def stein(self, tile: Tile) -> Float[Array, "a b"]:
         """u_p at every pair of the tile."""
         kernel = cast(self, tile.r2.dtype)
@@ -103,6 +104,7 @@ class AbstractPairwise(AbstractKernel):
         over_columns = jax.vmap(one, (None, None, 0, 0))
         return jax.vmap(over_columns, (0, 0, None, None))(tile.rows.x, sy, tile.cols.x, sx)
 
+    @every_digit
     def drift(self, tile: Tile) -> Float[Array, "a d"]:
         """The drift of each row, summed over the columns."""
         kernel = cast(self, tile.r2.dtype)
@@ -191,6 +193,7 @@ class AbstractInner(AbstractKernel):
         trace = (x.shape[0] * jet.first + t * jet.second) / kernel.length**2
         return Jet(jet.value, jet.first * x / kernel.length, jet.first * y / kernel.length, trace)
 
+    @every_digit
     def stein(self, tile: Tile) -> Float[Array, "a b"]:
         """psi s_y.s_x + psi' (s_y.y + s_x.x + d / l^2) + psi'' t / l^2 (y and x centred, and scaled once)."""
         kernel = cast(self, tile.r2.dtype)
@@ -201,6 +204,7 @@ class AbstractInner(AbstractKernel):
         reach = own(tile.row_scores, y)[:, None] + own(tile.column_scores, x)[None, :] + tile.dim / length**2
         return jet.value * tile.ss + jet.first * reach + jet.second * t / length**2
 
+    @every_digit
     def drift(self, tile: Tile) -> Float[Array, "a d"]:
         """sum_j psi s_j + psi' (y_i - c) / l^2."""
         kernel = cast(self, tile.r2.dtype)
