@@ -211,8 +211,8 @@ def _adam(state: Training, slope: Networks, precision: Float[Array, "G"], step: 
     one, two = DECAY
     mean = jax.tree.map(lambda old, new: one * old + (1 - one) * new, state.mean, slope)
     square = jax.tree.map(lambda old, new: two * old + (1 - two) * new**2, state.square, slope)
-    count = step + 1.0
-    rate = schedule.rate * jnp.minimum(1, count / RAMP) * (1 + jnp.cos(jnp.pi * step / schedule.steps)) / 2
+    count = step.astype(precision.dtype) + 1
+    rate = schedule.rate * jnp.minimum(1, count / RAMP) * (1 + jnp.cos(jnp.pi * (count - 1) / schedule.steps)) / 2
     first, second = rate / (1 - one**count), 1 / (1 - two**count)
     move = lambda w, m, s: w + first * m / (jnp.sqrt(second * s) + 1e-8)
     return Training(jax.tree.map(move, state.networks, mean, square), mean, square, precision)

@@ -114,7 +114,7 @@ class AbstractFunctional(AbstractRegressor):
         progress: Progress | None = None,
     ) -> Predictive:
         """Every split at once; each chooses for itself."""
-        units, rows, targets, test_rows = _prepared(x, y, test_x)
+        units, rows, targets, test_rows = _prepared(*(part.astype(jnp.float32) for part in (x, y, test_x)))
         settings = [candidate.setting(keys, self.particles, x.shape[2]) for candidate in CANDIDATES]
         stages = _Stages(progress, [self.trial_steps] * len(settings) + [self.steps])
         trials = [self._trial(setting, rows, targets, keys, stages) for setting in settings]

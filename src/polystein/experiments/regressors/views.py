@@ -26,7 +26,7 @@ def normal_scores(train: Float[Array, "N"], v: Float[Array, "T"]) -> Float[Array
     """
     ordered, n = jnp.sort(train), train.shape[0]
     below, upto = (jnp.searchsorted(ordered, v, side=side) for side in ("left", "right"))
-    share = (below + upto) / (2.0 * n)
+    share = (below + upto).astype(v.dtype) / (2.0 * n)
     return jax.scipy.special.ndtri(jnp.clip(share, 0.5 / n, 1 - 0.5 / n))
 
 
