@@ -19,8 +19,8 @@ PACKAGE = ROOT / "src" / "polystein"
 ROOMS = (
     "_types _checks _functions numerics storage tables stein kernels pairs approximate"
     " discrepancy weights bijections batches target"
-    " geometry gaussian_start curvature methods diagnostics posterior flow checkpoint progress loop run infer modelcheck gof"
-    " thinning models data interop report quality experiments cli __main__"
+    " geometry lanczos modes gaussian_start curvature methods diagnostics posterior flow checkpoint progress loop run infer"
+    " modelcheck gof thinning models data interop report quality experiments cli __main__"
 ).split()
 OPTIONAL = set("matplotlib numpyro pymc torch sklearn arviz arviz_base blackjax pooch openpyxl pandas".split())
 SHARDING = {"sharding", "shard_map", "make_mesh", "NamedSharding"}

@@ -127,24 +127,25 @@ def findings(
                 "run longer, or with more particles",
             )
         )
-        low, high = float(identity.smallest), float(identity.largest)
-        out.append(
-            Finding(
-                "narrowest direction",
-                low,
-                low > 0.6,
-                f"variance along {direction_name(identity.narrow, names)} is about {low:.2f} of what it should be; "
-                "add particles",
+        if x.shape[1] < n:  # else M has no full rank, whatever the particles
+            low, high = float(identity.smallest), float(identity.largest)
+            out.append(
+                Finding(
+                    "narrowest direction",
+                    low,
+                    low > 0.6,
+                    f"variance along {direction_name(identity.narrow, names)} is about {low:.2f} of what it should be; "
+                    "add particles",
+                )
             )
-        )
-        out.append(
-            Finding(
-                "widest direction",
-                high,
-                high < 1.6,
-                f"variance along {direction_name(identity.wide, names)} is about {high:.2f} of what it should be; run longer",
+            out.append(
+                Finding(
+                    "widest direction",
+                    high,
+                    high < 1.6,
+                    f"variance along {direction_name(identity.wide, names)} is about {high:.2f} of what it should be; run longer",
+                )
             )
-        )
         found, exact, most = (float(a) for a in independent_ksd(x, s))
         out.append(
             Finding(

@@ -5,9 +5,12 @@ dampings tried at once. Then the flow of SVGD under the kernel k(x, y) = 1 + x.y
 
     phi(x) = E s + (I + E s z') x,   re-whitened after every step: natural-gradient ascent of  E log p(m + L z) + log|det L|
 
-over fixed points z. It needs no step size: a step is taken where the objective rises, and is shorter where it does not. The
-result is where the kernel flow starts and the coordinates in which it runs, not a posterior. All of it is linear algebra in
-float64 on the host round one compiled function, the log densities and scores of n points.
+over fixed points z. It needs no step size: a step is taken where the objective rises, and is shorter where it does not.
+Where a full L is too large it is diagonal, and then stretched along the directions in which the averaged curvature, in the
+coordinates so far, is farthest from the identity (``lanczos``): L = diag(l) (I + V (diag(c) - I) V').
+
+The result is where the kernel flow starts and the coordinates in which it runs, not a posterior. All of it is linear algebra
+in float64 on the host round one compiled function, the log densities and scores of n points.
 """
 
 from __future__ import annotations
@@ -18,12 +21,17 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from polystein.geometry import AbstractGeometry, Diagonal, Triangular, lower_factor
+from polystein.geometry import AbstractGeometry, LowRank, Triangular, lower_factor
+from polystein.lanczos import lanczos
 
 Rows = np.ndarray
 Evaluate = Callable[[Rows], tuple[Rows, Rows]]
 
-FULL = 300  # up to this many dimensions a full matrix L is found, beyond it a diagonal one
+FULL = 500  # up to this many dimensions a full matrix L is found, beyond it diagonal and low rank
+RANK = 64  # directions beside a diagonal
+AVERAGED = 32  # points over which their curvature is averaged
+ASIDE = 0.3  # standard deviations to either side of each, for differences of scores
+STRETCH = (1e-2, 1e2)  # the least and the most by which a direction is stretched
 DIFFERENCE = 0.03  # in units of a coordinate's scale, for Hessians from differences of scores
 NEAR_MODE = 0.1  # Newton decrement per dimension at which a mode is near enough
 SETTLED = 1e-2  # rms deviation of E s and E s z' from 0 and -I, in units of the posterior
@@ -32,19 +40,25 @@ WILD = (1.5, 10.0)  # a starting particle's log density may lie below the centre
 
 
 class GaussianFit(NamedTuple):
-    """m and L, how far E s and E s z' are from 0 and -I, the steps it took, and the objective."""
+    """m and L, how far E s and E s z' are from 0 and -I, the steps it took, and the objective.
+
+    L is the matrix ``factor``; or, where that is a row, its diagonal after stretching by ``stretches`` along ``directions``.
+    """
 
     mean: Rows
     factor: Rows
     residual: float
     steps: int
     objective: float
+    directions: Rows | None = None
+    stretches: Rows | None = None
 
     def geometry(self, dtype: np.dtype) -> AbstractGeometry:
         """u = m + L z."""
-        make = Diagonal if self.factor.ndim == 1 else Triangular
-        factor = self.factor if self.factor.ndim == 1 else lower_factor(self.factor)
-        return make(jax.numpy.asarray(self.mean, dtype), jax.numpy.asarray(factor, dtype))
+        make = lambda *parts: [jax.numpy.asarray(part, dtype) for part in parts]
+        if self.factor.ndim == 1:
+            return LowRank(*make(self.mean, self.factor, *self._stretching()))
+        return Triangular(*make(self.mean, lower_factor(self.factor)))
 
     def rotated(self, z: Rows) -> Rows:
         """z in the coordinates of ``geometry``, whose L is lower triangular: the same particles m + L z."""
@@ -52,7 +66,23 @@ class GaussianFit(NamedTuple):
 
     def out(self, z: Rows) -> Rows:
         """m + L z, row by row."""
-        return self.mean + (z * self.factor if self.factor.ndim == 1 else z @ self.factor.T)
+        return self.mean + (self._stretched(z) * self.factor if self.factor.ndim == 1 else z @ self.factor.T)
+
+    def pull(self, s: Rows) -> Rows:
+        """L' s, row by row."""
+        return self._stretched(s * self.factor) if self.factor.ndim == 1 else s @ self.factor
+
+    def _stretching(self) -> tuple[Rows, Rows]:
+        """Without directions of its own, none is stretched: as many as there will be, all left alone."""
+        if self.directions is None or self.stretches is None:
+            rank = min(RANK, len(self.mean))
+            return np.eye(len(self.mean), rank), np.ones(rank)
+        return self.directions, self.stretches
+
+    def _stretched(self, z: Rows) -> Rows:
+        if self.directions is None or self.stretches is None:
+            return z
+        return z + ((z @ self.directions) * (self.stretches - 1)) @ self.directions.T
 
 
 def normal_points(generator: np.random.Generator, n: int, d: int) -> Rows:
@@ -69,7 +99,7 @@ def fit_gaussian(evaluate: Evaluate, start: Rows, z: Rows, steps: int = 300) -> 
     """The best of the affine flow from near a mode and, where that does not settle, from ``start`` itself."""
     d = len(start)
     if d > FULL:
-        return _affine_flow(evaluate, start, np.full(d, 0.1), z, steps)
+        return _stretch(evaluate, _affine_flow(evaluate, start, np.full(d, 0.1), z, steps), z)
     near_mode = _affine_flow(evaluate, *_newton(evaluate, start, z), z, steps)
     if near_mode.residual < 5 * SETTLED:
         return near_mode
@@ -116,8 +146,7 @@ def tame(evaluate: Evaluate, fit: GaussianFit, z: Rows) -> Rows:
         values, scores = evaluate(fit.out(z))
         radius = (z**2).sum(1)
         if np.isnan(centre):
-            pulled = scores * fit.factor if fit.factor.ndim == 1 else scores @ fit.factor
-            believable = np.sqrt((pulled**2).sum(1)) <= 3 * np.sqrt(radius) + 20
+            believable = np.sqrt((fit.pull(scores) ** 2).sum(1)) <= 3 * np.sqrt(radius) + 20
         else:
             believable = np.isfinite(values) & (centre - values <= WILD[0] * radius + WILD[1])
         believable &= np.isfinite(scores).all(1)
@@ -125,6 +154,22 @@ def tame(evaluate: Evaluate, fit: GaussianFit, z: Rows) -> Rows:
             break
         z = np.where(believable[:, None], z, z / 2)
     return z
+
+
+def _stretch(evaluate: Evaluate, fit: GaussianFit, z: Rows) -> GaussianFit:
+    """A diagonal fit stretched along the directions in which E of -d^2 log p, in its coordinates, is far from the identity."""
+    points = z[: len(z) // 2][:AVERAGED]
+
+    def product(v: Rows) -> Rows:
+        there = np.concatenate([points + ASIDE * v, points - ASIDE * v])
+        scores = fit.pull(evaluate(fit.out(there))[1])
+        return np.nan_to_num((scores[len(points) :] - scores[: len(points)]).mean(0) / (2 * ASIDE), posinf=0.0, neginf=0.0)
+
+    directions, curvature = lanczos(product, points[0], RANK)
+    stretches = np.clip(np.abs(curvature), STRETCH[1] ** -2.0, STRETCH[0] ** -2.0) ** -0.5
+    idle = min(RANK, len(fit.mean)) - len(stretches)  # exhausted before: as many as ever, the rest left alone
+    directions = np.concatenate([directions, np.zeros((len(fit.mean), idle))], 1)
+    return fit._replace(directions=directions, stretches=np.concatenate([stretches, np.ones(idle)]))
 
 
 def _newton(evaluate: Evaluate, m: Rows, z: Rows, steps: int = 100) -> tuple[Rows, Rows]:

@@ -4,6 +4,7 @@
 2. MK-SVGD in those coordinates, by Adam whose steps shrink with the drift once that is small (``SMALL``); after ``FIRST``
    steps the coordinates are whitened anew by the particles' covariance.
 3. When the particles' means and standard deviations have come to rest, the step size falls to nothing, and the run is over.
+4. Climbs from far around look for modes that no particle knows of (``modes``).
 
 The particles are the end state of that flow.
 """
@@ -30,6 +31,7 @@ from polystein.geometry import AbstractGeometry, Triangular, whitened
 from polystein.kernels import DyadicLadder
 from polystein.loop import AbstractPlan, Callback, RunFailed, follow, posterior_of
 from polystein.methods import MKSVGD, AbstractMethod
+from polystein.modes import unknown_mode
 from polystein.pairs import AbstractPairs, default_pairs
 from polystein.posterior import Posterior, Status
 from polystein.run import as_method, as_target, callback_list, checkpoint_file
@@ -212,6 +214,8 @@ def infer(
     memory, state, trace, status = follow(
         plan, memory, begin(plan.flow(memory), x), key, callbacks=callbacks, shown=progress, file=file
     )
+    if status.kind == "converged":
+        status = _other_modes(target, memory.geometry, state, generator, status)
     post = posterior_of(plan.flow(memory), target, memory.geometry, state, trace, status)
     if int(state.halted) >= 0:
         raise RunFailed(status.sentence, post)
@@ -234,6 +238,28 @@ def _search(target: Target, z: np.ndarray, generator: np.random.Generator) -> tu
     fit = fit_gaussian(look, start, points)
     _refuse_runaway(fit, target)
     return fit, tame(look, fit, z)
+
+
+def _other_modes(
+    target: Target, geometry: AbstractGeometry, state: State, generator: np.random.Generator, status: Status
+) -> Status:
+    """Not converged, where there is a mode that no particle knows of."""
+
+    def look(z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        values, scores = _in_rows(target, np.asarray(geometry.out(jnp.asarray(z, state.x.dtype)), np.float64), rows)
+        return values, np.asarray(geometry.pull(jnp.asarray(scores, state.x.dtype)), np.float64)
+
+    rows = max(len(state.x), ROWS)
+    mode = unknown_mode(look, np.asarray(state.x, np.float64), generator.standard_normal((ROWS // 2, target.dim)))
+    if mode is None:
+        return status
+    place = np.asarray(geometry.out(jnp.asarray(mode[None], state.x.dtype)))[0]
+    shown = ", ".join(f"{value:.3g}" for value in place[:6]) + (", ..." if len(place) > 6 else "")
+    return Status(
+        "not converged",
+        f"the density has another mode, at ({shown}) in unconstrained coordinates, and no particle is in its basin; these "
+        f"particles tell of theirs alone, after {int(state.step)} steps; start there with like= to see it, or reparametrise",
+    )
 
 
 def _refuse_runaway(fit: GaussianFit, target: Target) -> None:

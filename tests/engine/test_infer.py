@@ -7,10 +7,14 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
+import scipy.linalg
 
-from polystein import infer
-from polystein.gaussian_start import finite_start
+from polystein import MKSVGD, Posterior, Target, infer, run
+from polystein.gaussian_start import finite_start, fit_gaussian, normal_points
+from polystein.geometry import LowRank
+from polystein.modes import unknown_mode
 
 # Where the search begins ----------------------------------------------------------------------------------------------
 
@@ -79,3 +83,103 @@ def test_one_particle_is_at_the_mode(key: jax.Array):
     np.testing.assert_allclose(post.particles, [[3.0]], atol=1e-3)
     assert post.status.kind == "converged"
     assert str(post.summary())
+
+
+# What comes out --------------------------------------------------------------------------------------------------------
+
+
+def spread(post: Posterior) -> np.ndarray:
+    return np.asarray(post.particles).std(0, ddof=1)
+
+
+def test_a_banana(key: jax.Array):
+    """y = x^2 / 4 + noise, x of sd 2: means 0 and 1, variances 4 and 0.49 + 2 (4/4)^2."""
+    post = infer(lambda u: -0.5 * (u[0] / 2) ** 2 - 0.5 * ((u[1] - u[0] ** 2 / 4) / 0.7) ** 2, jnp.zeros(2), key=key)
+    exact = np.sqrt([4.0, 0.49 + 2.0])
+    assert np.abs((np.asarray(post.particles).mean(0) - [0, 1]) / exact).max() < 0.1
+    np.testing.assert_allclose(spread(post) / exact, 1, atol=0.15)
+
+
+def test_a_funnel_does_not_drift(key: jax.Array):
+    """Scale exp(v / 2), v of sd 1, three below it: sds 1 and exp(1/4), the same at twice the steps."""
+    target = Target.of(lambda u: -0.5 * u[0] ** 2 - 0.5 * jnp.sum(u[1:] ** 2) * jnp.exp(-u[0]) - 1.5 * u[0], jnp.zeros(4))
+    exact = np.array([1.0, *[np.exp(0.25)] * 3])
+    ratios = [spread(infer(target, key=key, max_steps=steps)) / exact for steps in (1000, 2000)]
+    for ratio in ratios:
+        np.testing.assert_allclose(ratio, 1, atol=0.15)
+
+
+def test_a_regression_with_badly_scaled_features(key: jax.Array, rng: np.random.Generator):
+    """Normal regression of known noise, features of scales 1e-2 to 1e3: the posterior in closed form."""
+    x = rng.normal(size=(40, 4)) * [1, 1e3, 1e-2, 5] + [0, 3e3, 0, 0]
+    y, design = rng.normal(size=40), jnp.asarray(x, jnp.float32)
+    covariance = np.linalg.inv(x.T @ x)
+    post = infer(lambda b: -0.5 * jnp.sum((y.astype(np.float32) - design @ b) ** 2), jnp.zeros(4), key=key)
+    exact = np.sqrt(np.diag(covariance))
+    assert post.status.kind == "converged"
+    assert np.sqrt(np.mean(((np.asarray(post.particles).mean(0) - covariance @ x.T @ y) / exact) ** 2)) < 0.03
+    np.testing.assert_allclose(spread(post) / exact, 1, atol=0.05)
+    gap = np.corrcoef(np.asarray(post.particles).T) - covariance / np.outer(exact, exact)
+    assert np.abs(gap).max() < 0.1
+
+
+def two_modes(u: jax.Array) -> jax.Array:
+    return jnp.logaddexp(-0.5 * jnp.sum((u + 6) ** 2), -0.5 * jnp.sum((u - 6) ** 2))
+
+
+def test_a_mode_that_no_particle_knows_of_is_reported(key: jax.Array):
+    post = infer(two_modes, jnp.array([5.0, 5.0]), key=key)
+    assert post.status.kind == "not converged"
+    if (np.asarray(post.particles) > 0).all():
+        assert "another mode, at (-6" in post.status.sentence
+
+
+BUMPS = by_hand(
+    lambda z: np.logaddexp(-0.5 * (z**2).sum(1), -0.5 * ((z - np.array([9, 0])) ** 2).sum(1)),
+    lambda z: -z + np.array([9, 0]) * (1 / (1 + np.exp(-9 * z[:, :1] + 40.5))),
+)
+
+
+def test_unknown_modes(rng: np.random.Generator):
+    around, left = rng.normal(size=(32, 2)), rng.normal(size=(40, 2))
+    np.testing.assert_allclose(unknown_mode(BUMPS, left, around), [9, 0], atol=0.1)
+    both = np.concatenate([left, left + np.array([9, 0])])
+    assert unknown_mode(BUMPS, both, around) is None
+    assert unknown_mode(BOWL, left, around) is None
+    assert unknown_mode(by_hand(lambda z: np.full(len(z), np.nan), lambda z: -z), left, around) is None
+
+
+def test_too_many_dimensions_for_a_matrix(monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator):
+    """Diagonal and low rank is exact where the covariance is: three directions that load on all coordinates alike."""
+    d = 64
+    monkeypatch.setattr("polystein.gaussian_start.FULL", d - 1)
+    monkeypatch.setattr("polystein.gaussian_start.RANK", 12)
+    size, along = np.exp(rng.normal(size=d)), scipy.linalg.hadamard(d)[:, 1:4] / np.sqrt(d)
+    precision = (np.eye(d) + (along * (np.array([30.0, 10.0, 3.0]) ** -2 - 1)) @ along.T) / np.outer(size, size)
+    evaluate = by_hand(lambda u: -0.5 * ((u - 1) @ precision * (u - 1)).sum(1), lambda u: -(u - 1) @ precision)
+    fit = fit_gaussian(evaluate, np.zeros(d), normal_points(rng, 2 * d + 4, d))
+    geometry = fit.geometry(np.dtype(np.float32))
+    assert isinstance(geometry, LowRank)
+    z = rng.normal(size=(5, d))
+    np.testing.assert_allclose(geometry.out(jnp.asarray(z, jnp.float32)), fit.out(z), atol=1e-3)
+    factor = fit.out(np.eye(d)) - fit.mean
+    np.testing.assert_allclose(np.linalg.eigvalsh(factor @ precision @ factor.T), 1, atol=0.1)
+
+
+def test_ranks_of_a_conjugate_model_are_uniform(key: jax.Array):
+    """Simulation-based calibration (Talts et al. 2018): theta from N(0, 1), four y from N(theta, 1), 49 particles."""
+    trials, bins = 100, 10
+    truth_key, noise_key = jax.random.split(key)
+    theta = jax.random.normal(truth_key, (trials,))
+    y = theta[:, None] + jax.random.normal(noise_key, (trials, 4))
+    like, optim = jnp.zeros(1), optax.adam(0.05)
+
+    def rank(theta: jax.Array, y: jax.Array, key: jax.Array) -> jax.Array:
+        target = Target.of(lambda u: -0.5 * u[0] ** 2 - 0.5 * jnp.sum((y - u[0]) ** 2), like)
+        post = run(MKSVGD(), target, particles=49, steps=200, key=key, optim=optim)
+        return jnp.sum(post.particles[:, 0] < theta)
+
+    ranks = np.asarray(jax.jit(jax.vmap(rank))(theta, y, jax.random.split(key, trials)))
+    counts = np.histogram(ranks, bins=bins, range=(0, 50))[0]
+    expected = trials / bins
+    assert ((counts - expected) ** 2 / expected).sum() < 27.9  # the 0.999 quantile of chi-squared with 9 degrees
