@@ -57,18 +57,18 @@ def main() -> None:
     source = _module(given.posteriors / "posteriors.py")
     given.out.mkdir(parents=True, exist_ok=True)
     record = given.out / "posteriors.json"
-    found: dict[str, dict[str, list[float | None]]] = json.loads(record.read_text())["found"] if record.is_file() else {}
+    before = json.loads(record.read_text()) if record.is_file() else {"found": {}, "commands": {}}
+    found, commands = before["found"], before["commands"]
     for name in given.names.split(",") if given.names else source.names():
         found[name] = measure(source, name, given.keys, given.nuts)
         print(table({name: found[name]}), flush=True)
-        machine = (
-            f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, jax {jax.__version__}, "
-            f"{PARTICLES} particles, {given.keys} keys, NUTS with {given.nuts}"
-        )
-        command = f"python benchmarks/posteriors.py --keys {given.keys} --nuts {given.nuts}"
-        record.write_text(json.dumps({"command": command, "machine": machine, "header": HEADER, "found": found}, indent=1))
+        commands[name] = f"python benchmarks/posteriors.py --names {name} --keys {given.keys} --nuts {given.nuts}"
+        machine = f"{platform.machine()}, {os.cpu_count()} cores, jax {jax.__version__}, {PARTICLES} particles"
+        kept = {"machine": machine, "commands": commands, "header": HEADER, "found": found}
+        record.write_text(json.dumps(kept, indent=1) + "\n")
         said = "\n".join(f"- {line}" for line in verdicts(found))
-        (given.out / "posteriors.md").write_text(f"{TITLE}\n{table(found)}\n\n{said}\n\n{machine}. Command: `{command}`\n")
+        made = "\n".join(["```", *commands.values(), "```"])
+        (given.out / "posteriors.md").write_text(f"{TITLE}\n{table(found)}\n\n{said}\n\n{machine}. Made by\n\n{made}\n")
     print((given.out / "posteriors.md").read_text())
 
 
@@ -76,7 +76,8 @@ TITLE = """# Real posteriors with reference draws
 
 `infer(log_density, jnp.zeros(d), key=key)` with its defaults against other ways to the same posterior; errors in
 unconstrained coordinates, against ten thousand reference draws. rms: of the errors of means, in posterior standard deviations;
-sd: least and largest ratio of standard deviations; correlation: the largest error.
+sd: least and largest ratio of standard deviations; correlation: the largest error. All are means over keys. NUTS draws until
+its rms is at most that of `infer`, or for a minute: where its rms is larger, it did not get there.
 """
 HEADER = ["posterior", "method", "rms", "sd min", "sd max", "correlation", "seconds", "steps"]
 OURS, TWICE, EXACT, NUTS = "polystein.infer", "the same, twice the steps", "exact draws", "NUTS until as right"
