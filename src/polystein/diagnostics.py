@@ -143,7 +143,8 @@ def findings(
                     "widest direction",
                     high,
                     high < 1.6,
-                    f"variance along {direction_name(identity.wide, names)} is about {high:.2f} of what it should be; run longer",
+                    f"variance along {direction_name(identity.wide, names)} is about {high:.2f} of what it should be; "
+                    "run longer",
                 )
             )
         found, exact, most = (float(a) for a in independent_ksd(x, s))
