@@ -40,7 +40,7 @@ from polystein.methods import MKSVGD, SVGD, Ensemble, FunctionSpace, Langevin, M
 from polystein.modelcheck import check_model
 from polystein.pairs import Dense, Tiled
 from polystein.posterior import Posterior, load
-from polystein.quality import check
+from polystein.quality import Snapshots, check, compare, convergence
 from polystein.run import run
 from polystein.target import Target
 from polystein.thinning import recombine, stein_weights, thin
@@ -86,6 +86,7 @@ __all__ = [
     "RunFailed",
     "Simplex",
     "SmoothLaplace",
+    "Snapshots",
     "Target",
     "Tiled",
     "Transformed",
@@ -95,6 +96,8 @@ __all__ = [
     "V",
     "check",
     "check_model",
+    "compare",
+    "convergence",
     "gof",
     "infer",
     "ksd",

@@ -14,7 +14,7 @@ from polystein.gof.aggregates import AbstractAggregate, LeastP, Sphere, Studenti
 from polystein.gof.bootstrap import AbstractBootstrap, MarkovBootstrap, WildBootstrap
 from polystein.gof.bootstrapped import ksd_agg_test, ksd_test, max_mksd_test
 from polystein.gof.fssd import fssd_test
-from polystein.gof.inputs import check_scores
+from polystein.gof.inputs import Verified, check_scores
 from polystein.gof.linear import linear_time_test
 from polystein.gof.result import Contributions, GoodnessOfFit
 
@@ -28,6 +28,7 @@ __all__ = [
     "Sphere",
     "StudentisedMax",
     "StudentisedSphere",
+    "Verified",
     "WildBootstrap",
     "check_scores",
     "fssd_test",

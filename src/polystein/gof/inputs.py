@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -92,6 +92,27 @@ def draws_of(bootstraps: int, level: float) -> int:
             f"1/{count + 1}; try bootstraps=999"
         )
     return count
+
+
+class Verified(NamedTuple):
+    """Scores with the log density they should be of, in place of a target: tried at a few draws whenever they are used.
+
+    >>> import jax.numpy as jnp
+    >>> from polystein import IMQ, ksd
+    >>> x = jnp.array([[0.0], [1.0]])
+    >>> ksd(x, Verified(x, lambda u: -0.5 * jnp.sum(u**2)), IMQ())
+    Traceback (most recent call last):
+        ...
+    ValueError: scores[1] is [1.0] and the density's gradient there is [-1.0]; ...
+    """
+
+    scores: Float[Array, "n d"]
+    log_density: Callable[[Vector], Scalar] | Any
+
+    def score(self, x: Float[Array, "n d"], /) -> Float[Array, "n d"]:
+        """The scores, once they are seen to be those of the density at x."""
+        check_scores(x, self.scores, self.log_density)
+        return self.scores
 
 
 def check_scores(

@@ -61,7 +61,7 @@ def parameters(sample: Sample, critical: float) -> list[Parameter]:
     for j, name in enumerate(sample.names):
         mean, _, effective = mean_and_error(x[:, :, j], independent=sample.independent)
         sd = float(np.sqrt((gap[:, :, j] ** 2).sum() / (gap[:, :, j].size - 1)))
-        ratio, ratio_error = _ratio(-gap[:, :, j] * s[:, :, j], effective, sample.independent)
+        ratio, ratio_error = ratio_of(-gap[:, :, j] * s[:, :, j], effective, sample.independent)
         shift, shift_error, _ = mean_and_error(-toward[:, :, j] / sd, independent=sample.independent)
         rhat = math.nan if sample.independent else potential_scale_reduction(x[:, :, j])
         words = [SHIFTED] if abs(shift) > max(MATERIAL, critical * shift_error) else []
@@ -88,7 +88,7 @@ def directions(sample: Sample, critical: float) -> list[Direction]:
         v = np.asarray(v, np.float64)
         along = gap @ (dual @ v)
         _, _, effective = mean_and_error(along, independent=sample.independent)
-        ratio, error = _ratio(-along * (s @ v) / (v @ dual @ v), effective, sample.independent)
+        ratio, error = ratio_of(-along * (s @ v) / (v @ dual @ v), effective, sample.independent)
         scaled = v / np.maximum(x.std((0, 1)), 1e-300)
         out.append(Direction(direction_name(scaled, sample.names), ratio, error, _word(ratio, error, critical), v))
     return out
@@ -110,7 +110,7 @@ def critical_deviations(level: float, statements: int) -> float:
     return -NormalDist().inv_cdf(level / 2 / statements)
 
 
-def _ratio(product: Float[np.ndarray, "chains draws"], effective: float, independent: bool) -> tuple[float, float]:
+def ratio_of(product: Float[np.ndarray, "chains draws"], effective: float, independent: bool) -> tuple[float, float]:
     """The mean product with its standard error; a mean taken off the same draws costs one of them."""
     ratio, error, _ = mean_and_error(product, independent=independent)
     unbiased = 1 / (1 - 1 / max(effective, 2.0))

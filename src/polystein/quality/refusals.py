@@ -83,7 +83,7 @@ def _edges(
     hints = {}
     for j in np.flatnonzero(free):
         low, high = flat[:, j].min(), flat[:, j].max()
-        if low < 0:
+        if low < 0 or low > flat[:, j].std():
             continue
         bijection, word = ("UnitInterval()", "unit") if high <= 1 else ("Positive()", "positive")
         name = names[j].partition("[")[0]
