@@ -29,7 +29,15 @@ RADIAL: dict[str, Callable[[Any, jax.Array], jax.Array]] = {
 INNER: dict[str, Callable[[Any, jax.Array, jax.Array], jax.Array]] = {
     "Linear": lambda k, x, y: 1 + jnp.sum((x - k.centre) * (y - k.centre)) / k.length**2,
     "Polynomial": lambda k, x, y: (1 + jnp.sum((x - k.centre) * (y - k.centre)) / k.length**2) ** k.degree,
+    "Cosine": lambda k, x, y: (
+        (_lifted(k, x) @ _lifted(k, y) / jnp.sqrt(jnp.sum(_lifted(k, x) ** 2) * jnp.sum(_lifted(k, y) ** 2))) ** k.degree
+    ),
 }
+
+
+def _lifted(k: Any, x: jax.Array) -> jax.Array:
+    """The point (l, x - c), of one dimension more."""
+    return jnp.concatenate([jnp.ones(1, x.dtype) * k.length, x - k.centre])
 
 
 class PairJet(NamedTuple):

@@ -53,7 +53,7 @@ def test_permuted_particles_have_permuted_velocities(method, rng):
 RADIAL = {
     name: make
     for name, make in VARIANTS.items()
-    if name.split("-")[-1] not in ("Linear", "Polynomial", "Product", "Transformed")
+    if name.split("-")[-1] not in ("Cosine", "Linear", "Polynomial", "Product", "Transformed")
     and not name.startswith(("Matrix", "Precond"))
 }
 

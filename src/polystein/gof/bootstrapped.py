@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import equinox as eqx
@@ -11,14 +12,12 @@ from jaxtyping import Array, Float
 from polystein._checks import random_key
 from polystein._types import Key, Points, Scalar
 from polystein.discrepancy import Scored
-from polystein.gof.aggregates import AbstractAggregate, LeastP, Sphere, StudentisedSphere, as_aggregate
+from polystein.gof.aggregates import AbstractAggregate, LeastP, Sphere, StudentisedMax, as_aggregate
 from polystein.gof.bootstrap import AbstractBootstrap, WildBootstrap, as_bootstrap
 from polystein.gof.forms import quadratic_forms
-from polystein.gof.inputs import draws_of, level_of, placed, prepared
+from polystein.gof.inputs import draws_of, level_of, many_kernels, one_kernel, placed, prepared
 from polystein.gof.result import Contributions, GoodnessOfFit, kernel_name
 from polystein.kernels import AbstractKernel, Bank, as_kernel
-
-ONE, MANY = (0, 0), (-2, 3)  # octaves of the median that a test places its kernels at
 
 
 class Trial(NamedTuple):
@@ -79,7 +78,7 @@ def ksd_test(
     (False, True)
     """
     bank = None if kernel is None else Bank(as_kernel(kernel))
-    return _test("KSD test", samples, target, bank, Sphere(), ONE, key, level, bootstraps, null)
+    return _test("KSD test", samples, target, bank, Sphere(), one_kernel, key, level, bootstraps, null)
 
 
 def max_mksd_test(
@@ -100,9 +99,10 @@ def max_mksd_test(
     **Arguments:**
 
     - ``samples``, ``target``, ``key``, ``level``, ``bootstraps``, ``null``: as for ``ksd_test``.
-    - ``bank``: kernels for the samples as they are; by default IMQ kernels in standardised coordinates about the median.
-    - ``aggregate``: ``StudentisedSphere()`` by default, maxMKSD of kernels in units of their null s.d.; ``Sphere()``, that
-      of the kernels as they are; ``StudentisedMax()``; ``LeastP()``.
+    - ``bank``: kernels for the samples as they are; by default six in standardised coordinates: RBF kernels of four widths
+      about the median distance, an IMQ kernel, and one for moments.
+    - ``aggregate``: ``StudentisedMax()`` by default, the kernel that sees most in units of its null s.d.;
+      ``StudentisedSphere()``, maxMKSD of kernels in those units; ``Sphere()``, that of the kernels as they are; ``LeastP()``.
 
     >>> import jax
     >>> from polystein.gof import max_mksd_test
@@ -112,8 +112,8 @@ def max_mksd_test(
     >>> bool(max_mksd_test(2 * x, -2 * x, key=jax.random.key(1)).rejected)
     True
     """
-    chosen = StudentisedSphere() if aggregate is None else as_aggregate(aggregate)
-    return _test("maxMKSD test", samples, target, bank, chosen, MANY, key, level, bootstraps, null)
+    chosen = StudentisedMax() if aggregate is None else as_aggregate(aggregate)
+    return _test("maxMKSD test", samples, target, bank, chosen, many_kernels, key, level, bootstraps, null)
 
 
 def ksd_agg_test(
@@ -137,7 +137,7 @@ def ksd_agg_test(
     >>> bool(ksd_agg_test(x, -x, key=jax.random.key(1)).rejected)
     False
     """
-    return _test("KSDAgg test", samples, target, bank, LeastP(weights), MANY, key, level, bootstraps, null)
+    return _test("KSDAgg test", samples, target, bank, LeastP(weights), many_kernels, key, level, bootstraps, null)
 
 
 def _test(
@@ -146,7 +146,7 @@ def _test(
     target: Scored | Float[Array, "n d"],
     bank: Bank | None,
     aggregate: AbstractAggregate,
-    octaves: tuple[int, int],
+    default: Callable[[Points], Bank],
     key: Key,
     level: float,
     bootstraps: int,
@@ -156,7 +156,7 @@ def _test(
     bootstraps = draws_of(bootstraps, level)
     signs: AbstractBootstrap = WildBootstrap() if null is None else as_bootstrap(null)
     points = prepared(samples, target, least=3, repeats=signs.chains)
-    points, bank = placed(points, bank, octaves=octaves)
+    points, bank = placed(points, bank, default=default)
     found = trial(bank, points, aggregate, signs, key, bootstraps)
     parts = Contributions([kernel_name(kernel) for kernel in bank], found.u, found.deviation, found.alone)
     return GoodnessOfFit(name, points.x.shape[0], found.statistic, found.p_value, level, parts)

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 from polystein._checks import sample_with_scores, whole, within
 from polystein._types import Points, Scalar, Vector, scores_at
 from polystein.discrepancy import Scored
-from polystein.kernels import IMQ, AbstractKernel, Bank, MatrixSVGDMedian, as_bank, check_kernels
+from polystein.kernels import IMQ, RBF, AbstractKernel, Bank, Cosine, MatrixSVGDMedian, as_bank, check_kernels
 
 REPEATS = 0.01  # the share of rows that may repeat others: on a line, float32 has no more than some millions of places
 
@@ -63,19 +63,43 @@ def standardised(points: Points) -> Points:
     return Points(points.x / scale, points.s * scale, points.id)
 
 
-def placed(points: Points, kernel: AbstractKernel | Bank | None, *, octaves: tuple[int, int]) -> tuple[Points, Bank]:
-    """The points and the bank that a test uses.
+def placed(points: Points, kernel: AbstractKernel | Bank | None, *, default: Callable[[Points], Bank]) -> tuple[Points, Bank]:
+    """The points and the bank that a test uses: in standardised coordinates the default, where no kernel is given.
 
-    Where no kernel is given: standardised coordinates, and IMQ kernels with h = med r^2 4^k, k from the first to the last of
-    ``octaves``. Kernels that are given see the samples as they are.
+    Kernels that are given see the samples as they are.
     """
     if kernel is None:
         points = standardised(points)
-        h = MatrixSVGDMedian()(points.x)
-        return points, Bank(*(IMQ(h * 4.0**k) for k in range(octaves[0], octaves[1] + 1)))
+        return points, default(points)
     bank = as_bank(Bank(kernel) if isinstance(kernel, AbstractKernel) else kernel)
     check_kernels(bank, points.x)
     return points, bank
+
+
+def one_kernel(points: Points) -> Bank:
+    """IMQ with h the median of r^2.
+
+    >>> import jax.numpy as jnp
+    >>> one_kernel(Points.of(jnp.array([[0.0], [1.0], [3.0]]), jnp.zeros((3, 1))))[0].h.item()
+    1.0
+    """
+    return Bank(IMQ(MatrixSVGDMedian()(points.x)))
+
+
+def many_kernels(points: Points) -> Bank:
+    """RBF with h = med r^2 4^k, k = -2, ..., 1, for differences of every size; IMQ, for far tails; Cosine, for moments.
+
+    Chosen on the validation settings of ``benchmarks.goodness_of_fit``. A kernel more costs a share of the level, so there are
+    few; bounded ones only, for under a polynomial the level is lost where target or sample has heavy or skewed tails.
+
+    >>> import jax.numpy as jnp
+    >>> len(many_kernels(Points.of(jnp.array([[0.0], [1.0], [3.0]]), jnp.zeros((3, 1)))))
+    6
+    """
+    x = points.x
+    h = MatrixSVGDMedian()(x)
+    moments = Cosine(3, centre=jnp.mean(x, 0), length=x.shape[1] ** 0.5)
+    return Bank(*(RBF(h * 4.0**k) for k in (-2, -1, 0, 1)), IMQ(h), moments)
 
 
 def level_of(level: float) -> float:

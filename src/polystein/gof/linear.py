@@ -8,7 +8,7 @@ from jaxtyping import Array, Float
 
 from polystein._types import Points
 from polystein.discrepancy import Estimate, LinearTime, Scored
-from polystein.gof.inputs import level_of, placed, prepared
+from polystein.gof.inputs import level_of, one_kernel, placed, prepared
 from polystein.gof.result import Contributions, GoodnessOfFit, kernel_name
 from polystein.kernels import AbstractKernel, Bank, as_kernel
 from polystein.pairs import Dense
@@ -36,7 +36,7 @@ def linear_time_test(
     """
     level = level_of(level)
     points, bank = placed(
-        prepared(samples, target, least=20), None if kernel is None else Bank(as_kernel(kernel)), octaves=(0, 0)
+        prepared(samples, target, least=20), None if kernel is None else Bank(as_kernel(kernel)), default=one_kernel
     )
     found = _estimate(bank, points)
     t = found.value / found.standard_error

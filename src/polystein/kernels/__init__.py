@@ -22,7 +22,7 @@ from polystein.kernels.base import (
     as_kernel,
     derivatives,
 )
-from polystein.kernels.inner import Linear, Polynomial
+from polystein.kernels.inner import Cosine, Linear, Polynomial
 from polystein.kernels.metric import Metric
 from polystein.kernels.pointwise import Function, Product, Stretch, Transformed
 from polystein.kernels.radial import IMQ, RBF, Laplace, Matern32, Matern52, RationalQuadratic, SmoothLaplace
@@ -42,6 +42,7 @@ __all__ = [
     "Alike",
     "Bank",
     "BlackJAX",
+    "Cosine",
     "DyadicLadder",
     "Function",
     "Laplace",
