@@ -1,6 +1,7 @@
 """Level, power and time of the tests of goodness of fit, ours beside KSDAgg and the tests of kernel-gof.
 
-    python -m benchmarks.goodness_of_fit power [--settings a,b] [--null 1000] [--repeats 500] [--out build/goodness_of_fit]
+    python -m benchmarks.goodness_of_fit power [--settings a,b] [--null 1000] [--repeats 500]
+                                                   [--null-ports 1000] [--repeats-ports 500]
     python -m benchmarks.goodness_of_fit seconds                  one test at a time, compiled
     python -m benchmarks.goodness_of_fit agreement --originals F  the ports beside clones of ksdagg and kernel-gof in F
     python -m benchmarks.goodness_of_fit scale                    ps.ksd for up to 1e5 x 50 and 1e6 x 50, time and peak memory
@@ -14,13 +15,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import multiprocessing
 import os
 import platform
-import resource
 import sys
 import time
 import zlib
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +31,10 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from benchmarks.goodness_of_fit import originals as programs
-from benchmarks.goodness_of_fit import ports, report
+from benchmarks.goodness_of_fit import ports, report, scale
+from benchmarks.goodness_of_fit.record import Record
 from benchmarks.goodness_of_fit.settings import PUBLISHED, VALIDATION, Setting
-from polystein import IMQ, Points, ksd
-from polystein.discrepancy import Incomplete, LinearTime, U
+from polystein import Points
 from polystein.gof import (
     LeastP,
     Sphere,
@@ -49,7 +49,7 @@ from polystein.gof import (
 )
 from polystein.gof.forms import quadratic_forms
 from polystein.gof.fssd import _fssd
-from polystein.gof.inputs import many_kernels, one_kernel, placed, standardised
+from polystein.gof.inputs import MEDIAN, many_kernels, one_kernel, placed, standardised
 from polystein.gof.linear import _estimate
 
 LEVEL, DRAWS = 0.05, 999
@@ -79,7 +79,7 @@ def p_values(x: Float[Array, "n d"], s: Float[Array, "n d"], key: Array) -> dict
     for name, aggregate in AGGREGATES.items():
         t = aggregate(forms.u, forms.deviation)
         found[name] = jnp.mean(t >= t[0])
-    found["ksd_test"] = forms.p_values[4]  # its kernel is the fifth of the default bank
+    found["ksd_test"] = forms.p_values[MEDIAN]
     linear = _estimate(placed(Points.of(x, s), None, default=one_kernel)[1], points)
     found["linear_time_test"] = jax.scipy.stats.norm.sf(linear.value / linear.standard_error)[0]
     learn, whole = round(0.3 * n), standardised(Points.of(x, s))  # the draws are in no order, so that any 30% will do
@@ -89,38 +89,35 @@ def p_values(x: Float[Array, "n d"], s: Float[Array, "n d"], key: Array) -> dict
 
 
 @jax.jit
-def rejected(x: Float[Array, "r n d"], s: Float[Array, "r n d"], keys: Array) -> dict[str, Array]:
-    """How many samples each test rejects."""
-
-    def one(sample: tuple[Array, Array, Array]) -> dict[str, Array]:
-        x, s, key = sample
-        ours = {name: p <= LEVEL for name, p in p_values(x, s, key).items()}
-        return ours | ports.rejections(x, s, jax.random.fold_in(key, 1))
-
-    together = 1 if jax.default_backend() == "cpu" else 25
-    return jax.tree.map(jnp.sum, lax.map(one, (x, s, keys), batch_size=together))
+def ours(x: Float[Array, "r n d"], s: Float[Array, "r n d"], keys: Array) -> dict[str, Array]:
+    """How many samples each of our tests rejects."""
+    one = lambda sample: {name: p <= LEVEL for name, p in p_values(*sample).items()}
+    return jax.tree.map(jnp.sum, lax.map(one, (x, s, keys)))
 
 
-def power(settings: dict[str, Setting], record: Record, null: int, repeats: int) -> None:
-    """Rejections of every test at every size of the difference, fifty samples at a time."""
-    rounds = [
-        (name, setting, size, share) for share in (0.2, 1.0) for name, setting in settings.items() for size in setting.sizes
-    ]
-    for name, setting, size, share in rounds:
-        wanted = round(share * (null if size in setting.right else repeats))
-        entry = record.entry("power", f"{name} {size:g}", {"samples": 0, "rejected": {}})
-        while entry["samples"] < wanted:
-            count = min(50, wanted - entry["samples"])
-            seed = [zlib.crc32(f"{name} {size:g}".encode()), entry["samples"]]
-            rng = np.random.default_rng(seed)
-            x, s = setting.draws(rng, size, count)
-            began = time.perf_counter()
-            found = rejected(x, s, jax.random.split(jax.random.key(int(rng.integers(2**31))), count))
-            for test, number in found.items():
-                entry["rejected"][test] = entry["rejected"].get(test, 0) + int(number)
-            entry["samples"] += count
-            record.save()
-            print(f"{name} {size:g}: {entry['samples']} samples, {time.perf_counter() - began:.1f} s", flush=True)
+@jax.jit
+def ported(x: Float[Array, "r n d"], s: Float[Array, "r n d"], keys: Array) -> dict[str, Array]:
+    """How many samples each of the ports rejects."""
+    one = lambda sample: ports.rejections(sample[0], sample[1], jax.random.fold_in(sample[2], 1))
+    return jax.tree.map(jnp.sum, lax.map(one, (x, s, keys)))
+
+
+def power(settings: dict[str, Setting], record: Record, wanted: dict[str, tuple[int, int]]) -> None:
+    """Rejections of every test at every size of the difference, fifty samples at a time, ours and the ports' of the same."""
+    for (name, setting), (group, run) in product(settings.items(), {"ours": ours, "ports": ported}.items()):
+        for size in setting.sizes:
+            entry = record.entry("power", f"{name} {size:g}", {}).setdefault(group, {"samples": 0, "rejected": {}})
+            while entry["samples"] < wanted[group][size not in setting.right]:
+                rng = np.random.default_rng([zlib.crc32(f"{name} {size:g}".encode()), entry["samples"]])
+                x, s = setting.draws(rng, size, 50)
+                began = time.perf_counter()
+                found = run(x, s, jax.random.split(jax.random.key(int(rng.integers(2**31))), 50))
+                for test, number in found.items():
+                    entry["rejected"][test] = entry["rejected"].get(test, 0) + int(number)
+                entry["samples"] += 50
+                record.save()
+                taken = time.perf_counter() - began
+                print(f"{name} {size:g}, {group}: {entry['samples']} samples, the last 50 in {taken:.1f} s", flush=True)
 
 
 def seconds(settings: dict[str, Setting], record: Record, originals: Path | None) -> None:
@@ -167,57 +164,6 @@ def agreement(settings: dict[str, Setting], record: Record, originals: Path, sam
         print(json.dumps({name: entry}, indent=1), flush=True)
 
 
-def scale(record: Record) -> None:
-    """`ps.ksd` of n x 50 standard normal draws, each in a process of its own; the constant of n^2 by least squares in logs."""
-    fresh = multiprocessing.get_context("spawn")
-    found = record.content.setdefault("scale", {})
-    for statistic, n in SCALES:
-        with fresh.Pool(1) as alone:
-            found[f"{statistic}, {n}"] = alone.apply(ksd_of, (statistic, n))
-        record.save()
-        print(f"{statistic}, {n}: {found[f'{statistic}, {n}']}", flush=True)
-    n, taken = np.array([(n, found[f"U, {n}"]["seconds"]) for statistic, n in SCALES if statistic == "U"]).T
-    slope, _ = np.polyfit(np.log(n), np.log(taken), 1)
-    found["fit"] = f"U: seconds grow as n^{slope:.2f}; {1e9 * np.sum(taken * n**2) / np.sum(n**4):.2f} ns n^2 in all."
-    record.save()
-
-
-SCALES = [*(("U", n) for n in (10_000, 20_000, 40_000, 100_000)), ("LinearTime", 1_000_000), ("Incomplete", 1_000_000)]
-
-
-def ksd_of(statistic: str, n: int) -> dict[str, Any]:
-    """Seconds of the second call, and the peak of this process's memory."""
-    x = np.random.default_rng(0).standard_normal((n, 50), np.float32)
-    chosen = {"U": U(), "LinearTime": LinearTime(), "Incomplete": Incomplete(jax.random.key(0), size=1_000_000)}[statistic]
-    peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    before, taken = peak(), 0.0
-    for _ in range(2 if n != 100_000 else 1):  # compiling takes a second
-        began = time.perf_counter()
-        jax.block_until_ready(ksd(x, -x, IMQ(), statistic=chosen).value)
-        taken = time.perf_counter() - began
-    count, per = (n**2, "pair") if statistic == "U" else (n, "row")
-    return {"seconds": taken, "ns": 1e9 * taken / count, "per": per, "peak": peak(), "before": before}
-
-
-class Record:
-    """What was measured, on disk after every step."""
-
-    def __init__(self, path: Path):
-        self.path = path
-        self.content: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
-
-    def entry(self, kind: str, key: str, empty: Any) -> Any:
-        """What is known of it; ``empty`` where that is nothing."""
-        return self.content.setdefault(kind, {}).setdefault(key, empty)
-
-    def save(self) -> None:
-        """Whole or not at all."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        fresh = self.path.with_suffix(".new")
-        fresh.write_text(json.dumps(self.content, indent=1))
-        fresh.replace(self.path)
-
-
 def main() -> None:
     """Measure what is asked for; report."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -226,6 +172,8 @@ def main() -> None:
     parser.add_argument("--validation", action="store_true")
     parser.add_argument("--null", type=int, default=1000)
     parser.add_argument("--repeats", type=int, default=500)
+    parser.add_argument("--null-ports", type=int, default=1000)
+    parser.add_argument("--repeats-ports", type=int, default=500)
     parser.add_argument("--originals", type=Path)
     parser.add_argument("--out", type=Path, default=Path("build/goodness_of_fit"))
     given = parser.parse_args()
@@ -242,7 +190,7 @@ def main() -> None:
             f"{device}, jax {jax.__version__}; `python -m benchmarks.goodness_of_fit {' '.join(sys.argv[1:])}`",
         )
     if given.part == "power":
-        power(settings, record, given.null, given.repeats)
+        power(settings, record, {"ours": (given.null, given.repeats), "ports": (given.null_ports, given.repeats_ports)})
     elif given.part == "seconds":
         seconds(settings, record, given.originals)
     elif given.part == "agreement":
@@ -250,7 +198,7 @@ def main() -> None:
             parser.error("no --originals given; expected a folder with clones of ksdagg and kernel-gof; clone them there")
         agreement(settings, record, given.originals, 20)
     elif given.part == "scale":
-        scale(record)
+        scale.measure(record)
     report.write(settings, record.content, given.out)
 
 

@@ -37,25 +37,31 @@ def write(settings: dict[str, Setting], record: dict[str, Any], out: Path) -> No
         figure(settings, known, out / "power.svg")
 
 
+def share(entry: dict[str, Any], test: str) -> tuple[float, int]:
+    """How many samples a test rejected, and of how many."""
+    for group in entry.values():
+        if test in group["rejected"]:
+            return group["rejected"][test] / group["samples"], group["samples"]
+    return float("nan"), 0
+
+
+def cell(rate: float, samples: int) -> str:
+    """A percentage and its Monte-Carlo standard error, by Wilson's centre so that it is none where nothing was rejected."""
+    middle = (rate * samples + 2) / (samples + 4) if samples else float("nan")
+    return f"{100 * rate:.1f} ± {100 * np.sqrt(middle * (1 - middle) / samples):.1f}" if samples else "–"
+
+
 def rates(name: str, setting: Setting, sizes: list[float], known: dict[str, Any]) -> str:
-    """Percentages of samples that are rejected, the largest Monte-Carlo error, and what was published."""
+    """Percentages of samples that are rejected, and what was published."""
     entries = [known[f"{name} {size:g}"] for size in sizes]
-    share = lambda entry, test: entry["rejected"][test] / entry["samples"]
-    rows: list[list[Any]] = [
-        [test, *(f"{100 * share(entry, test):.1f}" for entry in entries)] for test in entries[0]["rejected"]
-    ]
-    error = [
-        max(
-            np.sqrt(max(p := share(entry, test), 1 / entry["samples"]) * (1 - min(p, 1)) / entry["samples"])
-            for test in entry["rejected"]
-        )
-        for entry in entries
-    ]
-    rows.append(["largest Monte-Carlo s.e.", *(f"{100 * e:.1f}" for e in error)])
-    rows.append(["samples", *(str(entry["samples"]) for entry in entries)])
+    tests = list(dict.fromkeys(test for entry in entries for group in entry.values() for test in sorted(group["rejected"])))
+    label = lambda test: f"port: {test}" if test in THEIRS else test
+    rows: list[list[Any]] = [[label(test), *(cell(*share(entry, test)) for entry in entries)] for test in tests]
     if setting.published:
         at = [setting.published[setting.sizes.index(size)] for size in sizes]
-        rows.insert(len(rows) - 2, ["KSDAgg as published, 200 samples", *(f"{100 * p:.1f}" for p in at)])
+        rows.append(["KSDAgg as published", *(cell(p, 200) for p in at)])
+    counts = [" and ".join(f"{group['samples']}" for group in entry.values()) for entry in entries]
+    rows.append(["samples, ours and ports", *counts])
     return markdown([f"% rejected at {setting.axis}", *(f"{size:g}" for size in sizes)], rows)
 
 
@@ -110,8 +116,7 @@ def figure(settings: dict[str, Setting], known: dict[str, Any], path: Path) -> N
         sizes = [size for size in setting.sizes if f"{name} {size:g}" in known]
         for group, style, colours in ((OURS, "-", plt.cm.viridis), (THEIRS, "--", plt.cm.autumn)):
             for i, test in enumerate(group):
-                entries = [known[f"{name} {size:g}"] for size in sizes]
-                y = [entry["rejected"][test] / entry["samples"] for entry in entries]
+                y = [share(known[f"{name} {size:g}"], test)[0] for size in sizes]
                 label = test if group is OURS else f"{test} (port)"
                 panel.plot(
                     sizes, y, style, marker="o" if group is OURS else "x", ms=4, color=colours(0.85 * i / 4), label=label

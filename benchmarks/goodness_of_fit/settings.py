@@ -15,11 +15,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
 Draws = Callable[[np.random.Generator, float, int], tuple[Array, Array]]
 
@@ -49,47 +47,46 @@ def _normal(x: Any, _: float) -> Any:
 class Machine(NamedTuple):
     """p(x, h) ~ exp(x.B h / 2 + b.x + c.h - |x|^2 / 2), h in {-1, 1}^k: a Gaussian-Bernoulli restricted Boltzmann machine."""
 
-    weights: Float[Array, "d k"]
-    b: Float[Array, "d"]
-    c: Float[Array, "k"]
+    weights: np.ndarray
+    b: np.ndarray
+    c: np.ndarray
 
-    def score(self, x: Float[Array, "... d"]) -> Float[Array, "... d"]:
+    def score(self, x: np.ndarray) -> np.ndarray:
         """grad log p = b - x + B tanh(B'x / 2 + c) / 2."""
-        return self.b - x + jnp.tanh(x @ self.weights / 2 + self.c) @ self.weights.T / 2
+        return self.b - x + np.tanh(x @ self.weights / 2 + self.c) @ self.weights.T / 2
 
-    def gibbs(self, key: Array, chains: int, sweeps: int) -> Float[Array, "chains d"]:
-        """h | x and x | h in turn from x ~ N(0, I): the last x of each chain."""
+    def gibbs(self, rng: np.random.Generator, x: np.ndarray, sweeps: int) -> np.ndarray:
+        """h | x and x | h in turn, in every row's chain."""
+        for _ in range(sweeps):
+            up = rng.random((len(x), len(self.c)), np.float32) < 1 / (1 + np.exp(-(x @ self.weights + 2 * self.c)))
+            x = (
+                rng.standard_normal(x.shape, np.float32)
+                + np.where(up, np.float32(0.5), np.float32(-0.5)) @ self.weights.T
+                + self.b
+            )
+        return x
 
-        def sweep(x: Array, key: Array) -> tuple[Array, None]:
-            one, two = jax.random.split(key)
-            up = jax.random.uniform(one, (chains, self.c.shape[0])) < jax.nn.sigmoid(x @ self.weights + 2 * self.c)
-            return jax.random.normal(two, x.shape) + jnp.where(up, 1.0, -1.0) @ self.weights.T / 2 + self.b, None
 
-        first, rest = jax.random.split(key)
-        return lax.scan(sweep, jax.random.normal(first, (chains, self.b.shape[0])), jax.random.split(rest, sweeps))[0]
+BURN_IN, APART = 2000, 100  # sweeps before the first sample, and from one to the next in the same thousand chains
 
 
-def _rbm(n: int = 1000, d: int = 50, hidden: int = 40, sweeps: int = 2000) -> Draws:
+def _rbm(n: int = 1000, d: int = 50, hidden: int = 40) -> Draws:
     """The model is one for all sizes and repeats, and so is the direction in which its weights are perturbed."""
     model = np.random.RandomState(0)
     weights, b, c = model.randint(0, 2, (d, hidden)) * 2 - 1.0, model.randn(d), model.randn(hidden)
     noise = model.randn(d, hidden)
-    of = lambda weights: Machine(*(jnp.asarray(a, jnp.float32) for a in (weights, b, c)))
-    sample = jax.jit(lambda machine, key: machine.gibbs(key, n, sweeps))
+    of = lambda weights: Machine(*(np.asarray(a, np.float32) for a in (weights, b, c)))
 
     def draws(rng: np.random.Generator, size: float, repeats: int) -> tuple[Array, Array]:
-        keys = jax.random.split(jax.random.key(int(rng.integers(2**31))), repeats)
-        perturbed = of(weights + size * noise)
-        some = max(1, 100_000 // n)
-        x = jnp.concatenate([sample_many(sample, perturbed, keys[at : at + some]) for at in range(0, repeats, some)])
-        return x, of(weights).score(x)
+        perturbed, samples = of(weights + size * noise), []
+        x = perturbed.gibbs(rng, rng.standard_normal((n, d), np.float32), BURN_IN)
+        for _ in range(repeats):
+            samples.append(x)
+            x = perturbed.gibbs(rng, x, APART)
+        x = np.stack(samples)
+        return jnp.asarray(x), jnp.asarray(of(weights).score(x))
 
     return draws
-
-
-def sample_many(sample: Any, machine: Machine, keys: Array) -> Array:
-    """A sample for every key."""
-    return jax.vmap(sample, (None, 0))(machine, keys)
 
 
 DIMENSIONS = (1.0, 5.0, 10.0, 15.0)

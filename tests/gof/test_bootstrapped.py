@@ -14,6 +14,7 @@ from polystein.gof import (
     LeastP,
     MarkovBootstrap,
     Sphere,
+    StudentisedMax,
     StudentisedSphere,
     WildBootstrap,
     ksd_agg_test,
@@ -23,6 +24,8 @@ from polystein.gof import (
 from polystein.gof.bootstrap import estimated_flip
 from polystein.gof.bootstrapped import trial
 from polystein.gof.forms import quadratic_forms
+from polystein.gof.inputs import MEDIAN, many_kernels, placed
+from polystein.stein import Tile
 from tests import oracles
 from tests.laws.draws import bound
 from tests.laws.registry import concrete, jit, over
@@ -35,12 +38,14 @@ standard_errors = partial(bound, risk=1e-4)
 
 @jit
 def p_values(x, s, keys, null):
-    """The p-value of each aggregate, from one sweep a sample."""
+    """The p-value of each aggregate of the default bank, and of its IMQ kernel alone, from one sweep a sample."""
 
     def one(x, s, key):
-        forms = quadratic_forms(BANK, points := Points.of(x, s), null.signs(key, points, DRAWS))
-        ranks = [jnp.mean((t := aggregate(forms.u, forms.deviation)) >= t[0]) for aggregate in AGGREGATES]
-        return jnp.stack([*ranks, forms.p_values[1]])
+        points, bank = placed(Points.of(x, s), None, default=many_kernels)
+        forms = quadratic_forms(bank, points, null.signs(key, points, DRAWS))
+        deviation = forms.spread if null.chains else forms.deviation
+        ranks = [jnp.mean((t := aggregate(forms.u, deviation)) >= t[0]) for aggregate in AGGREGATES]
+        return jnp.stack([*ranks, forms.p_values[MEDIAN]])
 
     return jax.vmap(one)(x, s, keys)
 
@@ -57,8 +62,8 @@ def test_independent_draws_of_the_target_are_rejected_as_often_as_the_level_says
 
 
 def test_a_shift_is_seen(rng, key):
-    """Of half a standard deviation in one of two coordinates, by every aggregate in most samples of 60."""
-    x = jnp.asarray(rng.standard_normal((REPEATS, 60, 2)) + np.array([0.5, 0.0]), jnp.float32)
+    """Of 0.6 standard deviations in one of two coordinates, by every aggregate in most samples of 60."""
+    x = jnp.asarray(rng.standard_normal((REPEATS, 60, 2)) + np.array([0.6, 0.0]), jnp.float32)
     assert np.all(rejections(x, -x, key) > 0.8)
 
 
@@ -73,9 +78,13 @@ def chain(rng, phi, repeats, n):
 
 def test_a_markov_bootstrap_holds_the_level_for_a_chain_where_the_wild_one_does_not(rng, key):
     x = chain(rng, 0.8, REPEATS, 200)
-    wild, markov = rejections(x, -x, key), rejections(x, -x, key, MarkovBootstrap())
-    assert np.all(wild > 0.3), wild
-    assert np.all(markov < 0.05 + standard_errors(len(markov)) * np.sqrt(0.05 * 0.95 / REPEATS)), markov
+    wild, estimated, chosen = (
+        rejections(x, -x, key, null) for null in (WildBootstrap(), MarkovBootstrap(), MarkovBootstrap(0.03))
+    )
+    off = standard_errors(len(wild)) * np.sqrt(0.05 * 0.95 / REPEATS)
+    assert np.all(wild > 0.05 + off), wild
+    for markov in (estimated, chosen):
+        assert np.all(markov < 0.05 + off), markov
 
 
 def test_quadratic_forms_are_those_of_the_textbook(rng):
@@ -115,6 +124,39 @@ def test_aggregates_know_no_column_from_another(cls, rng):
     ranks = np.sort([float(jnp.mean(found >= a)) for a in found])
     assert np.all(ranks >= np.arange(1, 41) / 40 - 1e-6), "a p-value of at most k/40 for more than k columns"
     assert np.mean(np.diff(ranks) > 0) > 0.9, "many columns tie"
+
+
+def test_maxmksd_has_no_atom_where_no_kernel_sees_anything(rng):
+    """Below zero it is the largest U_i, so that columns without a positive one still rank; else |U_+|_2 (erratum 45)."""
+    u = jnp.asarray(rng.standard_normal((3, 200)))
+    t, positive = Sphere()(u, jnp.ones(3)), np.asarray(u).max(0) > 0
+    assert np.mean(~positive) > 0.05
+    np.testing.assert_allclose(t, np.where(positive, np.linalg.norm(np.maximum(u, 0), axis=0), u.max(0)), rtol=1e-6)
+    assert len(np.unique(t)) == 200
+
+
+def test_a_studentised_aggregate_does_not_know_the_size_of_a_kernel(rng):
+    """k_i and 1000 k_i are one kernel; for maxMKSD as it is they are not."""
+    u, size = jnp.asarray(rng.standard_normal((3, 40))), jnp.array([1.0, 1000.0, 1.0])
+    for aggregate in (StudentisedMax(), StudentisedSphere(), LeastP()):
+        np.testing.assert_allclose(aggregate(u * size[:, None], size), aggregate(u, jnp.ones(3)), rtol=1e-5)
+    assert not np.allclose(Sphere()(u * size[:, None], size), Sphere()(u, jnp.ones(3)))
+    np.testing.assert_allclose(StudentisedMax()(u, size), np.max(np.asarray(u) / np.asarray(size)[:, None], 0), rtol=1e-6)
+
+
+def test_one_program_and_one_sweep_whatever_the_bank(monkeypatch, key):
+    """Twelve kernels are as many operations as three, and pairs of points are looked at as often."""
+    points, tiles = Points.of(x := jnp.ones((300, 2)), -x), []
+    of = Tile.of
+    monkeypatch.setattr(Tile, "of", staticmethod(lambda rows, cols: tiles.append(1) or of(rows, cols)))
+
+    def operations(bank):
+        tiles.clear()
+        run = lambda x: quadratic_forms(bank, Points.of(x, -x), WildBootstrap().signs(key, points, 19)).u
+        return str(jax.make_jaxpr(run)(x)).count("\n"), len(tiles)
+
+    few, many = (operations(Bank(*(IMQ(2.0**k) for k in range(m)))) for m in (3, 12))
+    assert few == many
 
 
 @over(AbstractAggregate)

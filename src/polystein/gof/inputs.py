@@ -16,6 +16,7 @@ from polystein.discrepancy import Scored
 from polystein.kernels import IMQ, RBF, AbstractKernel, Bank, Cosine, MatrixSVGDMedian, as_bank, check_kernels
 
 REPEATS = 0.01  # the share of rows that may repeat others: on a line, float32 has no more than some millions of places
+MEDIAN = 4  # which of `many_kernels` is that of `one_kernel`
 
 
 def prepared(

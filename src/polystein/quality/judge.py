@@ -18,16 +18,13 @@ from jaxtyping import Array, Float
 from polystein._checks import random_key, whole
 from polystein._types import Key, Points
 from polystein.gof import AbstractBootstrap, GoodnessOfFit, MarkovBootstrap, WildBootstrap, max_mksd_test
-from polystein.gof.bootstrapped import MANY
-from polystein.gof.inputs import level_of, placed
+from polystein.gof.inputs import MEDIAN, level_of, one_kernel, placed
 from polystein.quality.discrepancy import discrepancy
 from polystein.quality.effective import effective_size
 from polystein.quality.identities import critical_deviations, directions, parameters
 from polystein.quality.sample import Sample, sample_of
 from polystein.quality.verdict import Check
 from polystein.target import Target
-
-MEDIAN = -MANY[0]  # which kernel of the test's bank has the median bandwidth
 
 
 def check(
@@ -85,7 +82,7 @@ def judged(sample: Sample, *, level: float, max_draws: int, key: Key | None) -> 
     thinned, words = thin_chains(sample, max_draws)
     null = bootstrap(thinned)
     test = tested(thinned, null, level / 2, signs)
-    points, bank = placed(points_of(thinned), None, octaves=(0, 0))
+    points, bank = placed(points_of(thinned), None, default=one_kernel)
     measured = discrepancy(bank, points, thinned, float(test.contributions.deviation[MEDIAN]))
     return Check(
         sample,
