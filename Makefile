@@ -5,11 +5,12 @@
 #   make test-oldest    the tests on the lowest supported versions (Python 3.11)
 #   make test-newest    the tests on the highest supported versions (Python 3.13)
 #   make bench          speed, as ratios to limits and to other libraries, into build/speed; QUICK=1: small; ONLY="pair step": one group
+#   make native         compile and install the fast sums over pairs (tests do so where there is a C++ compiler)
 #   make lint | format | types | mutants | wheel | clean
 #
 # PYTHON=/path/to/python picks the interpreter, JOBS=n the number of test processes.
 
-.PHONY: demo bench test tests test-oldest test-newest lint format types mutants wheel clean python
+.PHONY: demo bench native test tests test-oldest test-newest lint format types mutants wheel clean python
 .DEFAULT_GOAL := test
 
 BIN  := .venv/bin
@@ -29,6 +30,10 @@ python         = $(call first,$(supported),$(or $(named),$(names)))
 python-oldest  = $(call first,sys.version.startswith('3.11.'),$(named) python3.11 $(call pyenv,3.11))
 python-newest  = $(call first,sys.version.startswith('3.13.'),$(named) python3.13 $(call pyenv,3.13))
 
+# The C++ compiler: the one that is named, or the first that runs. Empty where there is none.
+compiler = $(shell for c in $(if $(filter-out default,$(origin CXX)),"$(CXX)",c++ g++ clang++); do \
+	$$c --version >/dev/null 2>&1 && echo "$$c" && break; done)
+
 # $(call environment,INTERPRETER,CONSTRAINTS,EXTRA): a fresh environment, stamped only once all of it is installed.
 # Of the two variables every pip reads the first, and recent ones read the second for the build backend.
 define environment
@@ -38,6 +43,10 @@ define environment
 	@touch $@
 endef
 
+native: $(if $(compiler),.venv/native)
+	$(if $(compiler),,@echo "No C++ compiler (c++, g++, clang++) was found; install one (Debian: apt-get install g++; macOS:" \
+		"xcode-select --install), or name it: make native CXX=/path/to/compiler" >&2; exit 1)
+
 demo: .venv/ready
 	$(BIN)/polystein reproduce gaussian --out build/gaussian
 
@@ -46,7 +55,8 @@ bench: .venv-bench/ready
 
 test: lint types tests
 
-tests: .venv/ready
+tests: .venv/ready $(if $(compiler),.venv/native)
+	$(if $(compiler),,@echo "No C++ compiler was found: laws of the compiled sums are skipped; for them, see make native")
 	$(BIN)/python -m pytest -n $(JOBS) --cov --cov-report=term
 
 test-oldest: only := 3.11
@@ -81,6 +91,12 @@ python: # says which interpreter the environment is made with
 .venv/ready: pyproject.toml constraints.txt
 	@$(MAKE) --no-print-directory python >/dev/null
 	$(call environment,$(python),constraints.txt,dev)
+
+.venv/native: .venv/ready $(wildcard native/*.* native/*/*.*)
+	@echo "Compiling native/"
+	@PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt CXX="$(compiler)" \
+		$(BIN)/python -m $(PIP) install --no-deps --force-reinstall ./native
+	@touch $@
 
 .venv-oldest/ready: pyproject.toml constraints-oldest.txt
 	$(call environment,$(python-oldest),constraints-oldest.txt,test)

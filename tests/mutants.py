@@ -84,14 +84,14 @@ MUTANTS = {
         "self.others + self.diagonal", "self.others", "test_statistics.py::test_bias_of_v_is_the_mean_diagonal"
     ),
     "one half twice": Mutant(
-        "sx = cols.s if cols.right is None else cols.right",
-        "sx = cols.s if cols.left is None else cols.left",
+        "sy, sx = rows.meeting, cols.met",
+        "sy, sx = rows.meeting, cols.meeting",
         "test_statistics.py::test_noisy_scores_bias_one_batch_and_not_two",
         "stein.py",
     ),
     "one half twice on the diagonal": Mutant(
-        "sx = cols.s if cols.right is None else cols.right",
-        "sx = cols.s if cols.left is None else cols.left",
+        "sy, sx = rows.meeting, cols.met",
+        "sy, sx = rows.meeting, cols.meeting",
         "test_statistics.py::test_noisy_scores_meet_in_no_product[LinearTime]",
         "bank.py",
     ),

@@ -53,6 +53,16 @@ class Points(eqx.Module):
         return Points(x, scores_at(x, s), jnp.arange(x.shape[0]), left, right, live)
 
     @property
+    def meeting(self) -> Float[Array, "n d"]:
+        """The scores with which rows enter a product of two scores."""
+        return self.s if self.left is None else self.left
+
+    @property
+    def met(self) -> Float[Array, "n d"]:
+        """The scores with which columns enter a product of two scores."""
+        return self.s if self.right is None else self.right
+
+    @property
     def count(self) -> Scalar:
         """How many points take part in sums."""
         if self.live is None:

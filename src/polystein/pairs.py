@@ -1,26 +1,35 @@
 """Sums over pairs: how they are evaluated, never what is summed.
 
 sum(f, rows, cols)_i = sum_j f(i, j),  f given on blocks: f(rows_block, cols_block) -> one value per row, summed over columns
+
+Blocks are XLA's business, but for Gaussian kernels on a CPU: these are summed by polystein-native where it is installed.
 """
 
 from __future__ import annotations
 
+import functools
+import importlib
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import TypeVar
+from types import ModuleType
+from typing import Any, NamedTuple, TypeVar
 
 import equinox as eqx
 import jax
+import jax.extend.backend
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array, Int
+from jaxtyping import Array, Float, Int
 
 from polystein import _checks
 from polystein._types import Points
+from polystein.kernels import RBF, AbstractKernel, Alike, Mixture, Octaves, Summand
 
 Out = TypeVar("Out")
 T = TypeVar("T")
 Block = Callable[[Points, Points], Out]
+
+INTERFACE = 1  # of polystein-native: how ``sweep`` is called
 
 
 class AbstractPairs(eqx.Module):
@@ -62,7 +71,7 @@ class Tiled(AbstractPairs):
     [0.0, 21.0, 42.0, 63.0, 84.0, 105.0, 126.0]
     """
 
-    rows: int = eqx.field(static=True, converter=_checks.whole("rows", least=1, example=64), default=64)
+    rows: int = eqx.field(static=True, converter=_checks.whole("rows", least=1, example=32), default=32)
     cols: int = eqx.field(static=True, converter=_checks.whole("cols", least=1, example=4096), default=4096)
 
     def sum(self, block: Block[Out], rows: Points, cols: Points) -> Out:
@@ -88,12 +97,118 @@ class Tiled(AbstractPairs):
         return outs[0] if len(outs) == 1 else jax.tree.map(lambda *a: jnp.concatenate(a), *outs)
 
 
+class Compiled(AbstractPairs):
+    """One compiled pass for Gaussian kernels on a CPU, where polystein-native is installed; all else as ``otherwise`` has it.
+
+    Numbers are those of ``otherwise`` to rounding, and derivatives are its derivatives.
+
+    >>> from polystein import RBF, Bank
+    >>> from polystein.methods import Swarm
+    >>> points = Points.of(jnp.arange(3.0)[:, None], -jnp.arange(3.0)[:, None])
+    >>> print(Swarm(points, Compiled()).drift(RBF(2.0)).round(4))
+    [[-0.3824]
+     [-0.5365]
+     [-0.8863]]
+    """
+
+    otherwise: AbstractPairs = eqx.field(default_factory=Tiled)
+
+    def sum(self, block: Block[Out], rows: Points, cols: Points) -> Out:
+        """Sum in one pass what can be."""
+        if not (_gaussians(block) and _one_dtype(rows, cols) and native_package()):
+            return self.otherwise.sum(block, rows, cols)
+        arguments: Any = (block, self.otherwise, rows, cols)
+        if all(backend.platform == "cpu" for backend in jax.extend.backend.backends().values()):
+            return _in_one_pass(*arguments)
+        return lax.platform_dependent(*arguments, cpu=_in_one_pass, default=_by_blocks)
+
+
 as_pairs = _checks.instance("a way to sum over pairs", AbstractPairs, example="Dense() or Tiled()")
 
 
 def default_pairs(n: int) -> AbstractPairs:
-    """Dense while the temporaries of all pairs fit in a processor's cache, tiles beyond."""
-    return Dense() if n <= 256 else Tiled()
+    """Compiled where that can be; else dense while the temporaries of all pairs fit in a processor's cache, tiles beyond."""
+    return Compiled(Dense() if n <= 256 else Tiled())
+
+
+@functools.cache
+def native_package() -> ModuleType | None:
+    """polystein-native, if it is installed."""
+    try:
+        native = importlib.import_module("polystein_native")
+    except ModuleNotFoundError:
+        return None
+    if native.INTERFACE != INTERFACE:
+        raise ImportError(
+            f"polystein-native with interface {native.INTERFACE}; expected {INTERFACE}; pip install ./native again, or "
+            "pip uninstall polystein-native"
+        )
+    return native
+
+
+class _Gaussians(NamedTuple):
+    """exp(-r^2 / h_i), h ascending by octaves or as it comes, and their weights in the mixture that drives."""
+
+    h: Float[Array, "m"]
+    w: Float[Array, "m"]
+    octaves: bool
+
+
+def _gaussians(block: Any) -> _Gaussians | None:
+    """The kernels of a sum as Gaussian ones, if that is what they are."""
+    if not isinstance(block, Summand):
+        return None
+    kernel: AbstractKernel = block.kernel
+    if isinstance(kernel, RBF) and not block.sums:
+        return _Gaussians(kernel.h[None], jnp.ones(1), True)
+    if isinstance(kernel, Mixture) and len(kernel.bank.families) == 1:
+        (family,) = kernel.bank.families
+        if isinstance(family, Octaves):
+            return _Gaussians(family.bandwidths, kernel.w, True)
+        if isinstance(family, Alike) and isinstance(family.kernels, RBF):
+            return _Gaussians(family.kernels.h, kernel.w, False)
+    return None
+
+
+def _one_dtype(rows: Points, cols: Points) -> bool:
+    return len({a.dtype for a in (rows.x, rows.meeting, cols.x, cols.met, cols.s)}) == 1
+
+
+def _by_blocks(block: Summand, otherwise: AbstractPairs, rows: Points, cols: Points) -> Any:
+    return otherwise.sum(block, rows, cols)
+
+
+@jax.custom_jvp
+def _in_one_pass(block: Summand, otherwise: AbstractPairs, rows: Points, cols: Points) -> Any:
+    """What ``block`` sums to, by polystein-native."""
+    native, gaussians = native_package(), _gaussians(block)
+    if native is None or gaussians is None:
+        return otherwise.sum(block, rows, cols)
+    dtype = rows.x.dtype
+    h, w = gaussians.h.astype(dtype), gaussians.w.astype(dtype)
+    strength = 2 if block.balance is None else 2 * (1 + block.balance.astype(dtype))
+    drift, *sums = native.sweep(
+        rows.x,
+        rows.meeting,
+        rows.id.astype(jnp.int32),
+        cols.x,
+        cols.met,
+        cols.s,
+        cols.id.astype(jnp.int32),
+        jnp.ones(cols.x.shape[0], bool) if cols.live is None else cols.live,
+        h,
+        w,
+        -strength * w / h,
+        octaves=gaussians.octaves,
+        drift=block.drift,
+        sums=block.sums,
+    )
+    return drift if block.drift else None, tuple(sums) if block.sums else None
+
+
+@_in_one_pass.defjvp
+def _derivatives(primals: tuple, tangents: tuple) -> tuple:
+    return jax.jvp(_by_blocks, primals, tangents)
 
 
 def _split(points: Points, size: int) -> tuple[Points, Points]:

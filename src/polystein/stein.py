@@ -77,8 +77,7 @@ class Tile(eqx.Module):
     @every_digit
     def of(rows: Points, cols: Points) -> Tile:
         """Compute the shared matrices of a block of pairs."""
-        sy = rows.s if rows.left is None else rows.left
-        sx = cols.s if cols.right is None else cols.right
+        sy, sx = rows.meeting, cols.met
         same = rows.id[:, None] == cols.id[None, :]
         r2, rs, close = pair_products(rows.x, cols.x, sy, sx, same)
         return Tile(rows, cols, sy, sx, same, r2, sy @ sx.T, rs, close)

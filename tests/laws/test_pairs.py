@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from polystein import IMQ, RBF, Bank, Dense, Linear, Matern32, Points, Product, Tiled
 from polystein.methods import Swarm
-from polystein.pairs import AbstractPairs, default_pairs
+from polystein.pairs import AbstractPairs
 from tests.laws.draws import grids, seeds
 from tests.laws.registry import jit, over
 
@@ -93,14 +93,14 @@ def test_rows_need_not_be_columns(seed):
 
 def test_tiles_take_memory_linear_in_the_points():
     """The temporaries of a sweep with ten kernels are some tiles for each, and grow by some rows of floats a point."""
-    d, m = 2, 10
+    d, m, tiles = 2, 10, Tiled()
 
     def temporaries(n: int) -> int:
         points = jax.eval_shape(lambda: Points.of(jnp.zeros((n, d)), jnp.zeros((n, d))))
-        sweep = jax.jit(lambda points: Swarm(points, default_pairs(n)).drift_and_sums(Bank.dyadic(1.0), jnp.ones(m)))
+        sweep = jax.jit(lambda points: Swarm(points, tiles).drift_and_sums(Bank.dyadic(1.0), jnp.ones(m)))
         return sweep.lower(points).compile().memory_analysis().temp_size_in_bytes
 
-    n, tiles = 20_000, default_pairs(20_000)
+    n = 20_000
     small, large = temporaries(n), temporaries(2 * n)
     assert small < 4 * n**2 / 4
     assert small < 4 * (32 * m * tiles.rows * tiles.cols + 16 * n * (d + m))

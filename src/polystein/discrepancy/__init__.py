@@ -21,7 +21,7 @@ from polystein.discrepancy.statistics import (
     V,
     as_statistic,
 )
-from polystein.discrepancy.sums import Sums, gather, row_sums, sweep
+from polystein.discrepancy.sums import Sums, gather, sweep
 from polystein.kernels import check_kernels
 
 __all__ = [
@@ -43,6 +43,5 @@ __all__ = [
     "max_mksd",
     "maximise",
     "mksd",
-    "row_sums",
     "sweep",
 ]

@@ -7,9 +7,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from polystein._types import Points, Scalar
-from polystein.kernels import Bank, check_kernels
+from polystein.kernels import Bank, Summand, check_kernels
 from polystein.pairs import AbstractPairs
-from polystein.stein import Tile
 
 
 class Sums(eqx.Module):
@@ -62,13 +61,6 @@ def hoeffding(n: Scalar | int, zeta_1: Float[Array, "m"], zeta_2: Float[Array, "
     return (4 * (n - 2) * zeta_1 + 2 * zeta_2) / n / (n - 1)
 
 
-def row_sums(bank: Bank, tile: Tile) -> tuple[Float[Array, "a m"], Float[Array, "a m"]]:
-    """Per row of a tile: the sums of u^i and of its square over the columns that are other, live points."""
-    other = tile.among_live(jnp.where(tile.same, 0, jnp.ones_like(tile.r2)))
-    u = jnp.where(other > 0, bank.stein(tile), 0)
-    return jnp.sum(u, 2).T, jnp.sum(u**2, 2).T
-
-
 def gather(bank: Bank, points: Points, rows: tuple[Float[Array, "n m"], Float[Array, "n m"]]) -> Sums:
     """Per-row sums of a finished sweep, with the diagonal, as ``Sums``; every sweep ends here, so here kernels are checked."""
     check_kernels(bank)
@@ -80,4 +72,5 @@ def gather(bank: Bank, points: Points, rows: tuple[Float[Array, "n m"], Float[Ar
 
 def sweep(bank: Bank, points: Points, pairs: AbstractPairs) -> Sums:
     """All pairs once, for every kernel of the bank."""
-    return gather(bank, points, pairs.sum(lambda rows, cols: row_sums(bank, Tile.of(rows, cols)), points, points))
+    kernels = Summand(bank.mix(jnp.ones(len(bank))), drift=False, sums=True)
+    return gather(bank, points, pairs.sum(kernels, points, points)[1])

@@ -27,6 +27,7 @@ from polystein.kernels.metric import Metric
 from polystein.kernels.pointwise import Function, Product, Stretch, Transformed
 from polystein.kernels.radial import IMQ, RBF, Laplace, Matern32, Matern52, RationalQuadratic, SmoothLaplace
 from polystein.kernels.smoothness import check_kernels
+from polystein.kernels.summand import Summand
 
 __all__ = [
     "IMQ",
@@ -62,6 +63,7 @@ __all__ = [
     "RationalQuadratic",
     "SmoothLaplace",
     "Stretch",
+    "Summand",
     "Transformed",
     "as_bank",
     "as_kernel",

@@ -213,20 +213,24 @@ class Bank(eqx.Module):
         return jnp.concatenate([family.stein(tile) for family in self.families])
 
     def diagonal(self, points: Points) -> Float[Array, "m n"]:
-        """u_p^i(x, x) = k |s|^2 + 2 s.grad k + tr grad grad k at every point: the self-terms of a V-statistic."""
-        return self.stein_pairs(points, points)
+        """u_p^i(x, x) = k |s|^2 + 2 s.grad k + tr grad grad k at every point: the self-terms of a V-statistic.
+
+        Where k is a function of r^2, its profile at 0 says all: k |s|^2 - 2 d phi'.
+        """
+        sy, sx = points.meeting, points.met
+
+        def of(family: AbstractFamily) -> Float[Array, "f n"]:
+            if not family.radial:
+                return _pairwise(family, points, points)
+            at_zero = jax.tree.map(lambda a: a[:, None], family.profiles(jnp.zeros((), sy.dtype)))
+            return at_zero.value * jnp.sum(sy * sx, 1)[None] - 2 * at_zero.first * sy.shape[1] - 4 * at_zero.second
+
+        return jnp.concatenate([of(family) for family in self.families])
 
     @every_digit
     def stein_pairs(self, rows: Points, cols: Points) -> Float[Array, "m n"]:
         """u_p^i(y_j, x_j) for rows and columns taken one to one."""
-        sy = rows.s if rows.left is None else rows.left
-        sx = cols.s if cols.right is None else cols.right
-
-        def of(kernel: AbstractKernel) -> Float[Array, "n"]:
-            one = lambda y, sy, x, sx: stein_of_pair(kernel.jet(y, x), sy, sx)
-            return jax.vmap(one)(rows.x, sy, cols.x, sx)
-
-        return jnp.concatenate([cast(family, sy.dtype).each(of) for family in self.families])
+        return jnp.concatenate([_pairwise(family, rows, cols) for family in self.families])
 
     def parts(self, w: Float[Array, "m"]) -> list[tuple[AbstractFamily, Float[Array, "f"]]]:
         """Each family with its share of the weights."""
@@ -288,6 +292,17 @@ class Mixture(AbstractKernel):
 
     def _parts(self, like: Array) -> list[tuple[AbstractFamily, Float[Array, "f"]]]:
         return cast(self.bank, like.dtype).parts(self.w.astype(like.dtype))
+
+
+def _pairwise(family: AbstractFamily, rows: Points, cols: Points) -> Float[Array, "f n"]:
+    """u_p^i(y_j, x_j) for the kernels of one family."""
+    sy, sx = rows.meeting, cols.met
+
+    def of(kernel: AbstractKernel) -> Float[Array, "n"]:
+        one = lambda y, sy, x, sx: stein_of_pair(kernel.jet(y, x), sy, sx)
+        return jax.vmap(one)(rows.x, sy, cols.x, sx)
+
+    return cast(family, sy.dtype).each(of)
 
 
 def octaves(h: Scalar, low: int, high: int) -> Octaves:

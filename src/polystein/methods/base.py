@@ -11,10 +11,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from polystein._types import Key, Points, Scalar, Trace
-from polystein.discrepancy import Sums, gather, row_sums, sweep
-from polystein.kernels import AbstractKernel, Bank
+from polystein.discrepancy import Sums, gather, sweep
+from polystein.kernels import AbstractKernel, Bank, Summand
 from polystein.pairs import AbstractPairs
-from polystein.stein import Tile
 
 
 class Swarm(eqx.Module):
@@ -35,7 +34,7 @@ class Swarm(eqx.Module):
 
     def drift(self, kernel: AbstractKernel) -> Float[Array, "n d"]:
         """phi*(x_i) = (1/n) sum_j [k(x_j, x_i) s_j + grad_{x_j} k(x_j, x_i)] (svgd_update)."""
-        total = self.pairs.sum(lambda rows, cols: kernel.drift(Tile.of(rows, cols)), self.points, self.points)
+        total, _ = self.pairs.sum(Summand(kernel), self.points, self.points)
         return total / self.points.count
 
     def sums(self, bank: Bank) -> Sums:
@@ -51,12 +50,7 @@ class Swarm(eqx.Module):
         the mode that no repulsion answers (Ba et al. 2021), enters with 1 - I and the repulsion with 1 + I.
         """
         mixture = bank.mix(w)
-
-        def block(rows: Points, cols: Points) -> tuple:
-            tile = Tile.of(rows, cols)
-            return self._balanced(mixture, tile, balance), row_sums(bank, tile)
-
-        total, rows = self.pairs.sum(block, self.points, self.points)
+        total, rows = self.pairs.sum(Summand(mixture, balance, sums=True), self.points, self.points)
         if balance is not None:
             total = total - balance * jax.vmap(lambda x: mixture(x, x))(self.x)[:, None] * self.s
         return total / self.points.count, gather(bank, self.points, rows)
@@ -66,13 +60,6 @@ class Swarm(eqx.Module):
         live = jnp.ones_like(self.s[:, 0]) if self.points.live is None else self.points.live.astype(self.s.dtype)
         mean = jnp.sum(self.x * live[:, None], 0, keepdims=True) / self.points.count
         return -jnp.sum((self.x - mean) * self.s * live[:, None]) / (self.points.count * self.x.shape[1])
-
-    @staticmethod
-    def _balanced(kernel: AbstractKernel, tile: Tile, balance: Scalar | None) -> Float[Array, "a d"]:
-        """A drift is linear in the scores: dividing them by 1 + I, and multiplying all, strengthens the repulsion alone."""
-        if balance is None:
-            return kernel.drift(tile)
-        return (1 + balance) * kernel.drift(eqx.tree_at(lambda t: t.cols.s, tile, tile.cols.s / (1 + balance)))
 
 
 class AbstractMethod(eqx.Module):
