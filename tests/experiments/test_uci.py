@@ -11,10 +11,10 @@ import pytest
 
 from polystein.data import load
 from polystein.data.splits import standard_splits
-from polystein.experiments import uci
+from polystein.experiments import headline, uci
 from polystein.experiments.base import Wishes
 from polystein.experiments.printed import COLUMNS, LOG_LIKELIHOOD, RMSE, best_printed
-from polystein.experiments.records import Record
+from polystein.experiments.records import Record, Records, configuration
 from polystein.experiments.regressors import AbstractRegressor, Predictive, recipes
 from polystein.experiments.regressors.nuts import NUTS
 from polystein.experiments.uci_section import KERNELS, LITERAL, uci_section
@@ -144,3 +144,22 @@ def test_nuts_says_what_to_install(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "numpyro", None)
     with pytest.raises(ImportError, match=r"polystein\[numpyro\]"):
         NUTS().fit(jnp.ones((1, 3, 1)), jnp.ones((1, 3)), jnp.ones((1, 2, 1)), jax.random.split(jax.random.key(0), 1))
+
+
+def test_the_headline_of_the_readme_is_made_from_records(tmp_path):
+    records = Records(tmp_path)
+    for trial, error in enumerate((2.0, 4.0)):
+        for quick in (False, True):
+            config = configuration("uci", "MK-SVGD", {}, trial=trial, seed=0, data="boston", quick=quick)
+            records.keep(config, {"RMSE": error, "log-likelihood": -error}, 1.0)
+    readme = tmp_path / "README.md"
+    readme.write_text("before\n<!-- headline -->\nold\n<!-- /headline -->\nafter\n", "utf-8")
+    headline.put(tmp_path, readme)
+    text = readme.read_text("utf-8")
+    assert text.startswith("before\n<!-- headline -->\n|")
+    assert text.endswith("|\n<!-- /headline -->\nafter\n")
+    boston = next(line for line in text.splitlines() if "Boston" in line)
+    assert "2.750 ± 0.316" in boston
+    assert "3.000 ± 1.000 (2)" in boston
+    with pytest.raises(ValueError, match="has no place for the table"):
+        headline.put(tmp_path, tmp_path / "records.jsonl" if records.pack() else readme)

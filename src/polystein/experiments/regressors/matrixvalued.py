@@ -5,7 +5,8 @@ and a fixed noise (erratum 37). The curvature is that of the first 1000 training
 
 N gamma E[h h'] kron E[g g'] of a layer's weights, with h its inputs and g the slope of the output in its activations.
 
-Controls move each particle alone by its score in the same metric.
+The mixture costs n times as much, and its weights saturate as every kernel here does: it runs on request only. Controls move
+each particle alone by its score in the same metric.
 """
 
 from __future__ import annotations
@@ -99,6 +100,7 @@ class Anchored(AbstractParticles):
     label: ClassVar[str] = "Matrix-SVGD, mixture"
     interacting: ClassVar[bool] = True
     control: ClassVar[str | None] = "ensemble, own curvature"
+    on_request: ClassVar[bool] = True
     trials: ClassVar[int] = 10
 
     def curvature(self, model: Network, rows: Rows, x: Float[Array, "S n d"]) -> Roots:
@@ -114,6 +116,7 @@ class AnchoredAlone(AbstractParticles):
     """The control of the mixture."""
 
     label: ClassVar[str] = "ensemble, own curvature"
+    on_request: ClassVar[bool] = True
     trials: ClassVar[int] = 10
 
     def curvature(self, model: Network, rows: Rows, x: Float[Array, "S n d"]) -> Roots:

@@ -73,7 +73,7 @@ class Defaults(AbstractParticles):
     label: ClassVar[str] = "MKSVGD() of the library"
     interacting: ClassVar[bool] = True
     control: ClassVar[str | None] = "ensemble"
-    ours: ClassVar[bool] = True
+    trials: ClassVar[int] = 10
 
     def method(self, model: Network) -> AbstractMethod:
         """No argument given."""
