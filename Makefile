@@ -4,7 +4,7 @@
 #   make test           set up, lint, check types, run every test and doctest
 #   make test-oldest    the tests on the lowest supported versions (Python 3.11)
 #   make test-newest    the tests on the highest supported versions (Python 3.13)
-#   make bench          speed, as ratios to limits and to other libraries, into build/speed; QUICK=1: small; ONLY="pair step": one group
+#   make bench          speed, as ratios to limits and to other libraries, into build/speed; QUICK=1: small; ONLY=limits: one group
 #   make native         compile and install the fast sums over pairs (tests do so where there is a C++ compiler)
 #   make lint | format | types | mutants | wheel | clean
 #
@@ -50,7 +50,7 @@ native: $(if $(compiler),.venv/native)
 demo: .venv/ready
 	$(BIN)/polystein reproduce gaussian --out build/gaussian
 
-bench: .venv-bench/ready
+bench: .venv-bench/ready $(if $(compiler),.venv-bench/native)
 	.venv-bench/bin/python -m benchmarks.speed $(if $(QUICK),--quick) $(if $(ONLY),--only "$(ONLY)") --out build/speed
 
 test: lint types tests
@@ -92,10 +92,10 @@ python: # says which interpreter the environment is made with
 	@$(MAKE) --no-print-directory python >/dev/null
 	$(call environment,$(python),constraints.txt,dev)
 
-.venv/native: .venv/ready $(wildcard native/*.* native/*/*.*)
+.venv/native .venv-bench/native: %/native: %/ready $(wildcard native/*.* native/*/*.*)
 	@echo "Compiling native/"
 	@PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt CXX="$(compiler)" \
-		$(BIN)/python -m $(PIP) install --no-deps --force-reinstall ./native
+		$(@D)/bin/python -m $(PIP) install --no-deps --force-reinstall ./native
 	@touch $@
 
 .venv-oldest/ready: pyproject.toml constraints-oldest.txt

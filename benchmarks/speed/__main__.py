@@ -1,6 +1,6 @@
 """Measure, keep the record, print tables, verdicts and figures.
 
-    python -m benchmarks.speed [--quick] [--only "pair step,end to end"] [--out build/speed]
+    python -m benchmarks.speed [--quick] [--only "limits,end to end"] [--out build/speed]
 
 Groups that are not named keep the numbers they have in the folder's speed.json, so that a long benchmark can be made in slices;
 ``--only none`` measures nothing and makes the report anew.
@@ -34,12 +34,10 @@ def main(words: list[str] | None = None) -> None:
     record = Record(given.out)
     for name in groups:
         found: list[Cell] = []
-        try:
-            for cell in GROUPS[name](given.quick):
-                found.append(cell)
-                print(f"{name}: {cell.case} {cell.program}: {said(cell)}", flush=True)
-        finally:
-            record.keep(name, found, command)
+        for cell in GROUPS[name](given.quick):
+            found.append(cell)
+            record.keep(name, found, command)  # at every cell: what is interrupted keeps what it has
+            print(f"{name}: {cell.case} {cell.program}: {said(cell)}", flush=True)
         jax.clear_caches()
     print("\n" + write(record, given.out))
 

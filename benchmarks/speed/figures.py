@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.speed.record import Cell, seconds
-from benchmarks.speed.verdicts import DRIFT, MANY, ONE, Groups, limit
+from benchmarks.speed.verdicts import DRIFT, MANY, ONE, WITHOUT, Groups, limit, pair_steps
 from polystein.report.drawing import saved, style
 
 D = 64
@@ -15,8 +15,8 @@ D = 64
 
 def draw(groups: Groups, folder: Path) -> None:
     """What there are numbers for."""
-    if groups.get("pair step"):
-        _sweep(groups["pair step"], folder)
+    if pair_steps(groups):
+        _sweep(pair_steps(groups), folder)
     if groups.get("approximate"):
         _curves(groups["approximate"], folder)
 
@@ -32,6 +32,8 @@ def _sweep(found: Sequence[Cell], folder: Path) -> None:
         figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.4))
         for program in (DRIFT, ONE, MANY):
             left.loglog(sizes, [at(program, n) / limit(found, program, n=n, d=D) for n in sizes], "o-", ms=3, label=program)
+            slower = [seconds(found, program + WITHOUT, n=n, d=D) / limit(found, program, n=n, d=D) for n in sizes]
+            left.loglog(sizes, slower, "o:", ms=2, color=left.lines[-1].get_color())
         left.set(title="Over the machine's limit", ylabel="times products and pass")
         for peer in peers:
             right.loglog(sizes, [at(peer, n) / at(MANY, n) for n in sizes], "o-", ms=3, label=peer)

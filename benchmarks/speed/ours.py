@@ -16,9 +16,10 @@ from jaxtyping import Array, Float
 import polystein as ps
 from benchmarks.speed.problems import STEP_SIZE, Problem
 from benchmarks.speed.timing import Maker, Program
+from benchmarks.speed.verdicts import WITHOUT
 from polystein.flow import Flow, advance, begin
 from polystein.methods import AbstractMethod, Swarm
-from polystein.pairs import AbstractPairs, default_pairs
+from polystein.pairs import AbstractPairs, Compiled, default_pairs, native_package
 
 median_rule = lambda n, d: 2 * d / math.log(n + 1)  # of draws from a standard normal
 LADDERS = {1: (0, 0), 10: (-4, 5), 30: (-14, 15)}
@@ -30,33 +31,43 @@ def many(m: int, h: float = 1.0) -> ps.MKSVGD:
     return ps.MKSVGD(ps.Bank.dyadic(h, low, high))
 
 
-def own(n: int, d: int, kernels: tuple[int, ...] = (1, 10), pairs: AbstractPairs | None = None) -> dict[str, Maker]:
-    """The drift of one kernel alone, and banks with all discrepancies and learned weights, on given scores."""
+def own(n: int, d: int, kernels: tuple[int, ...] = (1, 10)) -> dict[str, Maker]:
+    """The drift of one kernel alone, and banks with all discrepancies and learned weights, on given scores.
+
+    Where polystein-native is installed, each is there a second time without it.
+    """
+    pairs = default_pairs(n)
+    programs = _own(n, d, kernels, pairs)
+    if native_package() is not None and isinstance(pairs, Compiled):
+        programs |= {name + WITHOUT: make for name, make in _own(n, d, kernels, pairs.otherwise).items()}
+    return programs
+
+
+def _own(n: int, d: int, kernels: tuple[int, ...], pairs: AbstractPairs) -> dict[str, Maker]:
     one = {"1 kernel, drift alone": lambda: given_scores(ps.SVGD(ps.RBF(median_rule(n, d))), n, d, pairs)}
     name = lambda m: "1 kernel, KSD tracked" if m == 1 else f"{m} kernels, learned weights"
     return one | {name(m): lambda m=m: given_scores(many(m, median_rule(n, d)), n, d, pairs) for m in kernels}
 
 
-def given_scores(method: AbstractMethod, n: int, d: int, pairs: AbstractPairs | None = None) -> Program:
+def given_scores(method: AbstractMethod, n: int, d: int, pairs: AbstractPairs) -> Program:
     """Enough steps on the standard normal to be timed."""
     units, run = steps_a_call(n, d), stepping(method, n, d, pairs)
     return Program(lambda: run(units), units)
 
 
-def stepping(method: AbstractMethod, n: int, d: int, pairs: AbstractPairs | None = None) -> Callable[[int], Any]:
+def stepping(method: AbstractMethod, n: int, d: int, pairs: AbstractPairs) -> Callable[[int], Any]:
     """``count`` steps x <- x + eps v(x) under the scores -x of a standard normal, which cost nothing.
 
     What a method records is summed, so that none of it is left uncomputed.
     """
     x = jax.random.normal(jax.random.key(0), (n, d))
-    chosen = default_pairs(n) if pairs is None else pairs
     memory = jax.tree.map(lambda a: lax.convert_element_type(a, a.dtype), method.init(x))
 
     @eqx.filter_jit
     def run(method: AbstractMethod, x: Float[Array, "n d"], memory: Any, count: Array) -> tuple:
         def step(_: Array, carry: tuple) -> tuple:
             x, memory, total = carry
-            swarm = Swarm(ps.Points.of(x, -x), chosen)
+            swarm = Swarm(ps.Points.of(x, -x), pairs)
             velocity, memory, trace = method.velocity(swarm, memory, jax.random.key(0))
             return x + 1e-3 * velocity, memory, total + sum(jnp.sum(leaf) for leaf in jax.tree.leaves(trace))
 

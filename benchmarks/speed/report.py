@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from benchmarks.speed.record import Cell, Record, seconds
-from benchmarks.speed.verdicts import DRIFT, MANY, ONE, Groups, limit, verdicts
+from benchmarks.speed.verdicts import DRIFT, MANY, ONE, WITHOUT, Groups, limit, verdicts
 from polystein.tables import markdown
 
 THIRTY = "30 kernels, learned weights"
@@ -15,15 +15,20 @@ THIRTY = "30 kernels, learned weights"
 
 def write(record: Record, folder: Path) -> str:
     """``speed.md`` in the folder, and figures beside it where matplotlib is there; gives back the text."""
-    groups = {name: record.cells(name) for name in record.groups}
-    text = "\n".join([*judgement(groups), *tables(groups), *origin(record)])
+    text = told(record)
     (folder / "speed.md").write_text(text, "utf-8")
     try:
         from benchmarks.speed.figures import draw
     except ImportError as absent:
         return f"{text}\nno figures: {absent}"
-    draw(groups, folder)
+    draw({name: record.cells(name) for name in record.groups}, folder)
     return text
+
+
+def told(record: Record) -> str:
+    """Everything that a record says, in Markdown."""
+    groups = {name: record.cells(name) for name in record.groups}
+    return "\n".join([*judgement(groups), *tables(groups), *origin(record)])
 
 
 def judgement(groups: Groups) -> Iterator[str]:
@@ -35,11 +40,12 @@ def judgement(groups: Groups) -> Iterator[str]:
 
 
 def tables(groups: Groups) -> Iterator[str]:
-    """One section a group that was measured."""
+    """One section for what was measured together."""
     for name, table in TABLES.items():
-        if groups.get(name):
+        found = [cell for group, cells in groups.items() if group.startswith(name) for cell in cells]
+        if found:
             yield f"## {name.capitalize()}\n"
-            yield from table(groups[name])
+            yield from table(found)
 
 
 def origin(record: Record) -> Iterator[str]:
@@ -86,7 +92,7 @@ def _pair_step(found: Sequence[Cell]) -> Iterator[str]:
         at = lambda program, case=case: seconds(found, program, **case)
         over = lambda program, other, at=at: ratio(at(program) / at(other))
         limits = [ratio(at(program) / limit(found, program, **case)) for program in (DRIFT, ONE, MANY)]
-        others = [over(MANY, ONE), over(MANY, DRIFT), over(THIRTY, MANY), over(f"{MANY}, without native", MANY)]
+        others = [over(MANY, ONE), over(MANY, DRIFT), over(THIRTY, MANY), over(MANY + WITHOUT, MANY)]
         rows.append([*case.values(), milliseconds(at(MANY)), *limits, *others])
     header = ["n", "d", "10 kernels, ms", "drift / limit", "1, KSD / limit", "10 / limit", "10 / 1, KSD", "10 / drift"]
     yield "Given scores. Multiples of a program's own limit, then ratios between our own programs.\n"

@@ -11,6 +11,7 @@ import jax
 import numpy as np
 
 LEAST, MOST = 5, 31  # rounds
+REST = 0.05  # seconds before a turn: idle threads of the program before spin for some hundredths, on cores that are needed now
 MOMENT = 0.01  # seconds that a turn lasts at least: far above the clock's grain and a call's overhead
 
 
@@ -72,6 +73,7 @@ def take_turns(
     rounds, began = 0, time.perf_counter()
     while ready and rounds < MOST and (rounds < LEAST or time.perf_counter() - began < seconds):
         for name, (program, times, _) in ready.items():
+            time.sleep(REST)
             spent[name].append(turn(program, times))
         rounds += 1
     for name, (_, _, first) in ready.items():

@@ -9,7 +9,8 @@ from benchmarks.speed.record import Cell
 
 GROUPS: dict[str, Callable[[bool], Iterable[Cell]]] = {
     "limits": limits.measure,
-    "pair step": pair_step.measure,
+    "pair step few": pair_step.few,
+    "pair step many": pair_step.many,
     "end to end": end_to_end.measure,
     "large": large.measure,
     "approximate": approximate.measure,

@@ -29,7 +29,7 @@ def measure(quick: bool) -> Iterator[Cell]:
             ways = {"no cache": {}, "first with a cache": {"JAX_COMPILATION_CACHE_DIR": folder}}
             ways["again with the cache"] = ways["first with a cache"]
             for name, variables in ways.items():
-                times = 1 if quick or name == "first with a cache" else 5
+                times = 3 if (call, name) == ("run", "no cache") and not quick else 1
                 found = [_fresh(call, variables) for _ in range(times)]
                 total = [one["import"] + one["first"] for one in found]
                 low, median, high = (rounded(float(q)) for q in np.quantile(total, [0.25, 0.5, 0.75]))

@@ -33,8 +33,9 @@ def step(n: int) -> dict[str, float]:
     import jax
 
     from benchmarks.speed.ours import many, median_rule, stepping
+    from polystein.pairs import default_pairs
 
-    run, steps = stepping(many(M, median_rule(n, D)), n, D), 5 if n <= SMALL else 1
+    run, steps = stepping(many(M, median_rule(n, D)), n, D, default_pairs(n)), 5 if n <= SMALL else 1
     jax.block_until_ready(run(0))  # compiles
     began = time.perf_counter()
     jax.block_until_ready(run(steps))
