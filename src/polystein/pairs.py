@@ -106,9 +106,9 @@ class Compiled(AbstractPairs):
     >>> from polystein.methods import Swarm
     >>> points = Points.of(jnp.arange(3.0)[:, None], -jnp.arange(3.0)[:, None])
     >>> print(Swarm(points, Compiled()).drift(RBF(2.0)).round(4))
-    [[-0.3824]
-     [-0.5365]
-     [-0.8863]]
+    [[-0.5848]
+     [-0.7377]
+     [-0.5764]]
     """
 
     otherwise: AbstractPairs = eqx.field(default_factory=Tiled)

@@ -1,13 +1,16 @@
 """The compiled sweep is the same sum: against tiles and one block in double precision, and in its derivatives."""
 
 import importlib.util
+from types import SimpleNamespace
 
 import jax
+import jax.export
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from jax.extend import backend
 
 from polystein import IMQ, RBF, Bank, Dense, Points, Tiled
 from polystein.kernels import Octaves
@@ -121,9 +124,9 @@ def test_derivatives_and_batches():
         return jnp.sum(phi**2) + jnp.sum(sums.u)
 
     arguments = (jnp.asarray(9.0), W, points.x)
-    gradients = [jax.jit(jax.grad(value, (1, 2, 3)), static_argnums=0)(pairs, *arguments) for pairs in (Compiled(), Dense())]
+    gradients = [jit(jax.grad(value, (1, 2, 3)))(pairs, *arguments) for pairs in (Compiled(), Dense())]
     close(*gradients, 1e-4)
-    push = lambda pairs: jax.jvp(lambda *a: value(pairs, *a), arguments, jax.tree.map(jnp.ones_like, arguments))
+    push = jit(lambda pairs: jax.jvp(lambda *a: value(pairs, *a), arguments, jax.tree.map(jnp.ones_like, arguments)))
     close(push(Compiled()), push(Dense()), 1e-4)
     batch = jnp.stack([points.x, 2 * points.x])
     batched = jax.jit(jax.vmap(lambda x: Swarm(Points.of(x, points.s), Compiled()).drift(RBF(9.0))))(batch)
@@ -140,3 +143,15 @@ def test_it_is_called_for_gaussians_alone_and_compiled_once():
     step(points)
     step(jax.tree.map(lambda a: a[::-1], points))
     assert step._cache_size() == 1
+
+
+def test_accelerators_keep_to_xla(monkeypatch):
+    """Where there are other devices than CPUs, the program for each is chosen when it is lowered."""
+    monkeypatch.setattr(backend, "backends", lambda: {"cuda": SimpleNamespace(platform="cuda")})
+    points = cloud(20, 9, 0, dtype=np.float32)
+    drift = jax.jit(lambda p: Swarm(p, Compiled()).drift(RBF(9.0)))
+    with jax.enable_x64(False):
+        texts = [jax.export.export(drift, platforms=[name])(points).mlir_module() for name in ("cuda", "tpu")]
+        assert not any("polystein_sweep" in text for text in texts)
+        assert "polystein_sweep_f32" in drift.lower(points).as_text()
+    close(drift(points), Swarm(points, Dense()).drift(RBF(9.0)), 1e-5)
