@@ -196,7 +196,7 @@ def main() -> None:
     elif given.part == "agreement":
         if given.originals is None:
             parser.error("no --originals given; expected a folder with clones of ksdagg and kernel-gof; clone them there")
-        agreement(settings, record, given.originals, 20)
+        agreement(settings, record, given.originals, 10)
     elif given.part == "scale":
         scale.measure(record)
     report.write(settings, record.content, given.out)

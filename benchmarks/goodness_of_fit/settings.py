@@ -58,7 +58,7 @@ class Machine(NamedTuple):
     def gibbs(self, rng: np.random.Generator, x: np.ndarray, sweeps: int) -> np.ndarray:
         """h | x and x | h in turn, in every row's chain."""
         for _ in range(sweeps):
-            up = rng.random((len(x), len(self.c)), np.float32) < 1 / (1 + np.exp(-(x @ self.weights + 2 * self.c)))
+            up = rng.random((len(x), len(self.c)), np.float32) < (1 + np.tanh(x @ self.weights / 2 + self.c)) / 2
             x = (
                 rng.standard_normal(x.shape, np.float32)
                 + np.where(up, np.float32(0.5), np.float32(-0.5)) @ self.weights.T
