@@ -18,7 +18,7 @@ from jaxtyping import Array, Float
 
 from polystein._types import Scalar
 
-TAIL = -8.0  # below it phi / Phi is taken from its series: Phi itself underflows in float32 at -14
+TAIL, DEPTH = -2.0, 20  # below alpha = TAIL kappa is a continued fraction, which neither cancels nor underflows
 
 
 class Normals(NamedTuple):
@@ -59,12 +59,14 @@ def rectified(z: Normals) -> Normals:
     alpha = z.mean / s
     near, far = jnp.maximum(alpha, TAIL), jnp.minimum(alpha, TAIL)
     below = jax.scipy.stats.norm.cdf(near)
-    t = 1 / far**2
-    series = -(1 - t * (2 - t * (10 - t * 74))) / far
-    kappa = jnp.where(alpha < TAIL, series, near + jax.scipy.stats.norm.pdf(near) / below)
+    rest = jnp.zeros_like(far)  # 2 / (x + 3 / (x + 4 / ...)) with x = -alpha, where 1 + alpha kappa = rest kappa
+    for k in range(DEPTH, 1, -1):
+        rest = k / (rest - far)
+    kappa = jnp.where(alpha < TAIL, 1 / (rest - far), near + jax.scipy.stats.norm.pdf(near) / below)
     share = jnp.where(alpha < TAIL, jax.scipy.stats.norm.cdf(far), below)
-    spread = kappa**2 * jax.scipy.stats.norm.cdf(-alpha) + 1 - (kappa - alpha) * kappa
-    return Normals(s * share * kappa, z.var * share * jnp.maximum(spread, 0))
+    above = kappa**2 * jax.scipy.stats.norm.cdf(-near) + 1 - (kappa - near) * kappa
+    spread = jnp.where(alpha < TAIL, kappa * (rest - kappa * share), above)
+    return Normals(s * share * kappa, z.var * share * spread)
 
 
 def network(weights: list[Normals], x: Float[Array, "p"]) -> Normals:
