@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from pathlib import Path
 
 import pytest
 
@@ -120,6 +121,11 @@ def test_a_report_is_a_function_of_its_record(tmp_path):
         assert part in first
     record.keep("pair step many", [cell(MANY, 2.0, n=9, d=9)], "another")
     assert [c.case["n"] for c in Record(tmp_path).cells("pair step many")] == [9]
+
+
+def test_the_documents_say_what_the_record_says():
+    docs = Path(__file__).parents[2] / "docs"
+    assert report.told(Record(docs)) in (docs / "benchmarks.md").read_text("utf-8")
 
 
 def test_times_become_cells():

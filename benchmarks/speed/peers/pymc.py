@@ -27,10 +27,10 @@ def whole_step(problem: Problem, n: int) -> Program:
     pm = _pymc()
     rows, targets = problem.rows
     with pm.Model() as model:
-        x, y = pm.Minibatch(rows, targets.astype("int32"), batch_size=BATCH)
+        x, y = pm.Minibatch(rows, targets, batch_size=BATCH)
         alpha = pm.Gamma("alpha", 1.0, 0.01)
         w = pm.Normal("w", 0.0, tau=alpha, shape=rows.shape[1])
-        pm.Bernoulli("y", logit_p=x @ w, observed=y, total_size=len(targets))
+        pm.Potential("y", -len(targets) / BATCH * pm.math.sum(pm.math.log1pexp((1 - 2 * y) * (x @ w))))
     return _program(model, n)
 
 
