@@ -29,6 +29,14 @@ gc.set_threshold(50_000, 20, 100)
 
 
 @pytest.fixture(autouse=True)
+def _same_precision():
+    """A test that switches to 64 bit, as a command line or a tutorial does, leaves the next one as it was."""
+    before = jax.config.jax_enable_x64
+    yield
+    jax.config.update("jax_enable_x64", before)
+
+
+@pytest.fixture(autouse=True)
 def _names_in_doctests(doctest_namespace):
     """An example may use these names without importing them."""
     doctest_namespace.update(jax=jax, jnp=jnp, np=np)

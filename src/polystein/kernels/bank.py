@@ -227,7 +227,6 @@ class Bank(eqx.Module):
 
         return jnp.concatenate([of(family) for family in self.families])
 
-    @every_digit
     def stein_pairs(self, rows: Points, cols: Points) -> Float[Array, "m n"]:
         """u_p^i(y_j, x_j) for rows and columns taken one to one."""
         return jnp.concatenate([_pairwise(family, rows, cols) for family in self.families])
@@ -294,6 +293,7 @@ class Mixture(AbstractKernel):
         return cast(self.bank, like.dtype).parts(self.w.astype(like.dtype))
 
 
+@every_digit
 def _pairwise(family: AbstractFamily, rows: Points, cols: Points) -> Float[Array, "f n"]:
     """u_p^i(y_j, x_j) for the kernels of one family."""
     sy, sx = rows.meeting, cols.met

@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 from polystein._checks import finite, kernel_scale, whole
 from polystein._types import Scalar, Vector
 from polystein.kernels.base import AbstractInner, AbstractKernel
-from polystein.numerics import cast
+from polystein.numerics import cast, every_digit
 from polystein.stein import InnerJet, Jet, Tile
 
 
@@ -74,6 +74,7 @@ class Cosine(AbstractKernel):
         parts = k, dy + k * ry, dx + k * rx, trace + dy @ rx + dx @ ry + k * (ry @ rx)
         return Jet(*(gy * gx * part for part in parts))
 
+    @every_digit
     def stein(self, tile: Tile) -> Float[Array, "a b"]:
         """That of the polynomial, its scores tilted."""
         (gy, ry), (gx, rx) = self._tilt(tile.rows.x), self._tilt(tile.cols.x)
@@ -81,6 +82,7 @@ class Cosine(AbstractKernel):
         at = lambda tile: (tile.row_scores, tile.column_scores, tile.ss)
         return gy[:, None] * gx[None, :] * self._untilted.stein(eqx.tree_at(at, tile, (sy, sx, sy @ sx.T)))
 
+    @every_digit
     def drift(self, tile: Tile) -> Float[Array, "a d"]:
         """g(y_i) sum_j g(x_j) (psi (s_j + grad log g(x_j)) + psi' (y_i - c) / l^2)."""
         kernel = cast(self._untilted, tile.r2.dtype)
