@@ -28,9 +28,9 @@ gc.freeze()
 gc.set_threshold(50_000, 20, 100)
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="module")
 def _same_precision():
-    """A test that switches to 64 bit, as a command line or a tutorial does, leaves the next one as it was."""
+    """Tests that switch to 64 bit for good, as a command line or a tutorial does, leave the next module as it was."""
     before = jax.config.jax_enable_x64
     yield
     jax.config.update("jax_enable_x64", before)
