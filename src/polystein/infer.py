@@ -208,6 +208,7 @@ def infer(
     geometry = fit.geometry(dtype)
     x = jnp.asarray(fit.rotated(first), dtype)
     mover.check(x)
+    mover.optimiser(_OPTIM)
     memory = plan.begin(geometry, x)
     marks = fingerprint(plan.flow(memory), jnp.asarray(z, dtype), key)
     file = None if file_name is None else Checkpoint(file_name, marks)

@@ -84,7 +84,7 @@ def run(
       array of starting points.
     - ``steps``: how many steps.
     - ``key``: of ``jax.random``; the same key gives the same bits.
-    - ``optim``: an optax optimiser; ``optax.adam(0.05)`` by default.
+    - ``optim``: an optax optimiser; by default the method's own, or ``optax.adam(0.05)``.
     - ``geometry``: an affine change of variables in which the particles move; none by default.
     - ``pairs``: how sums over pairs are evaluated; by the number of particles if not given.
     - ``callbacks``: functions of a ``Progress``, called at the end of every chunk; one that returns True ends the run.
@@ -100,7 +100,8 @@ def run(
     >>> bool(abs(post.particles.mean() - 3) < 0.1), bool(abs(post.particles.std() - 1) < 0.1)
     (True, True)
     """
-    method, target, optim, pairs = as_method(method), as_target(target), _optimiser(optim), _pairs(pairs)
+    method, target, pairs = as_method(method), as_target(target), _pairs(pairs)
+    optim = _optimiser(optim, method)
     key = _checks.random_key(key)
     steps = _checks.whole("steps", least=0)(steps)
     chunk = max(10, min(500, steps // 20)) if chunk is None else _checks.whole("chunk", least=1)(chunk)
@@ -137,14 +138,13 @@ def as_target(target: Any) -> Target:
     return _is_target(target)
 
 
-def _optimiser(optim: Any) -> optax.GradientTransformation:
-    if optim is None:
-        return _ADAM
-    if not (hasattr(optim, "init") and hasattr(optim, "update")):
+def _optimiser(optim: Any, method: AbstractMethod) -> optax.GradientTransformation:
+    if optim is not None and not (hasattr(optim, "init") and hasattr(optim, "update")):
         raise TypeError(
             f"optim={_checks.brief(optim)}; expected an optax optimiser, called with its step size; write optax.adam(0.05)"
         )
-    return optim
+    chosen = method.optimiser(optim)
+    return _ADAM if chosen is None else chosen
 
 
 def _pairs(pairs: Any) -> AbstractPairs | None:

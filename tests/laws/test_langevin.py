@@ -6,8 +6,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+import pytest
 
-from polystein import SVGD, Dense, Langevin, Points, Target, run
+from polystein import SVGD, Dense, Langevin, Points, Target, infer, run
 from polystein.methods import Swarm
 from tests.laws.registry import jit
 
@@ -34,7 +35,6 @@ def test_one_particles_variance_is_that_of_its_recursion():
         particles=start,
         steps=60,
         key=jax.random.key(0),
-        optim=optax.sgd(eps),
     )
     found = np.asarray(post.particles).ravel()
     assert abs(found.var() / variance - 1) < 5 * np.sqrt(2 / d)
@@ -46,3 +46,27 @@ def test_particles_get_noise_of_their_own():
     found = np.asarray(VELOCITY(Langevin(temperature=2.0, step=0.01), swarm, jax.random.key(0)))
     assert abs(found.var() / (2 * 2.0 / 0.01) - 1) < 5 * np.sqrt(2 / found.size)
     assert abs(np.corrcoef(found[0], found[1])[0, 1]) < 5 / np.sqrt(40)
+
+
+TARGET = Target.of(lambda x: -jnp.sum(x**2) / 2, jnp.zeros(2))
+SENTENCE = r"moves a slope of [13] by 0\.\d+ was given; Langevin expected plain steps of 0.1, .*; move it by run\("
+
+
+OTHERS = {"adam": optax.adam(0.05), "half": optax.sgd(0.05), "momentum": optax.sgd(0.1, momentum=0.9)}
+
+
+@pytest.mark.parametrize("optim", OTHERS.values(), ids=OTHERS)
+def test_steps_that_the_noise_is_not_made_for_are_refused(optim):
+    with pytest.raises(ValueError, match=SENTENCE):
+        run(Langevin(step=0.1), TARGET, particles=3, steps=1, key=jax.random.key(0), optim=optim)
+
+
+def test_plain_steps_of_its_own_length_are_taken():
+    one = run(Langevin(step=0.1), TARGET, particles=3, steps=2, key=jax.random.key(0), optim=optax.sgd(0.1))
+    other = run(Langevin(step=0.1), TARGET, particles=3, steps=2, key=jax.random.key(0))
+    np.testing.assert_array_equal(one.particles, other.particles)
+
+
+def test_infer_does_not_move_it():
+    with pytest.raises(ValueError, match=SENTENCE):
+        infer(TARGET, key=jax.random.key(0), method=Langevin(step=0.1), particles=4)

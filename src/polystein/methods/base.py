@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import optax
 from jaxtyping import Array, Float
 
 from polystein._types import Key, Points, Scalar, Trace
@@ -77,6 +78,10 @@ class AbstractMethod(eqx.Module):
     def check(self, x: Float[Array, "n d"]) -> None:
         """Refuse what cannot move particles that start at x, while they are still numbers; by default nothing."""
         del x
+
+    def optimiser(self, chosen: optax.GradientTransformation | None) -> optax.GradientTransformation | None:
+        """The optimiser to move by, given the one that was chosen; refuses one that spoils the method. Any does by default."""
+        return chosen
 
     @abstractmethod
     def velocity(self, swarm: Swarm, memory: Any, key: Key) -> tuple[Float[Array, "n d"], Any, Trace]:
