@@ -133,7 +133,7 @@ GAUSSIAN = lambda x: -0.5 * jnp.sum(x**2)
 def test_runs_repeat_to_the_bit_without_compiling_again(cls, caplog):
     """The same key gives the same particles, another key others, and neither compiles anything."""
     target = Target.of(GAUSSIAN, jnp.zeros(2))
-    go = lambda seed: run(make(cls), target, particles=6, steps=12, key=jax.random.key(seed), optim=ADAM).particles
+    go = lambda seed: run(make(cls), target, particles=6, steps=12, key=jax.random.key(seed)).particles
     with compilations(caplog) as first:
         one = go(0)
     with compilations(caplog) as second:
